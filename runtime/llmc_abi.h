@@ -1,0 +1,60 @@
+/* The ABI between a compiled step program and the runtime: plain C, the only header that both sides read.
+ *
+ * A step program is a shared object that exports
+ *
+ *     void llmc_step(const llmc_step_context *context);
+ *
+ * Every worker thread calls it once per step with a context that differs in `worker` and `scratch` alone; the program
+ * splits its work over the workers and calls `barrier` between dependent tasks. It allocates nothing and cannot fail.
+ * All sizes are in bytes, all counts in the unit their name says. The code generator reads the field offsets from here
+ * (offsetof), so a change of a struct needs nothing but a new LLMC_ABI_VERSION. */
+#ifndef LLMC_ABI_H
+#define LLMC_ABI_H
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LLMC_ABI_VERSION 1
+
+/* A ragged batch: the rows (tokens) of sequence s are query_start[s] .. query_start[s + 1] - 1, consecutive positions
+ * of that sequence that end at length[s] - 1. T = num_tokens, S = num_sequences, R = num_logit_rows. */
+typedef struct llmc_batch {
+  int32_t num_tokens;
+  int32_t num_sequences;
+  int32_t num_logit_rows;
+  int32_t page_table_stride;     /* entries of page_table per sequence */
+  const int32_t *tokens;         /* [T] token ids, each within the vocabulary */
+  const int32_t *positions;      /* [T] position in its sequence, from 0 */
+  const int32_t *token_sequence; /* [T] 0 .. S-1 */
+  const int32_t *query_start;    /* [S + 1] */
+  const int32_t *length;         /* [S] tokens of the sequence after this step: cached ones and this step's rows */
+  const int32_t *page_table;     /* [S][page_table_stride] page p of a sequence holds positions p*P .. p*P + P-1 */
+  const int32_t *logit_rows;     /* [R] rows (0 .. T-1) whose logits are wanted, ascending */
+} llmc_batch;
+
+typedef struct llmc_step_context {
+  const llmc_batch *batch;
+  const uint8_t *weights; /* the artifact's weights section, 64-byte aligned */
+  uint8_t *arena;         /* activations between tasks, 64-byte aligned, shared by the workers */
+  uint8_t *kv;            /* page p starts at kv + p * page_bytes (memory plan), 64-byte aligned */
+  uint8_t *scratch;       /* private to this worker, 64-byte aligned */
+  float *logits;          /* [R][vocabulary] */
+  /* Null, or where the residual stream of every row is recorded: record i (0 after the embedding, i after layer i,
+   * layers + 1 after the final norm) of row t at record + (i * record_rows + t) * hidden. */
+  float *record;
+  int64_t record_rows;
+  int32_t worker;      /* 0 .. num_workers - 1 */
+  int32_t num_workers;
+  /* Returns when all workers of this step have called it; everything they wrote before is visible after. */
+  void (*barrier)(void *barrier_state, int32_t worker);
+  void *barrier_state;
+} llmc_step_context;
+
+typedef void (*llmc_step_function)(const llmc_step_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,119 @@
+#include "runtime/support/File.h"
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace llmc {
+namespace {
+
+Status systemError(const std::string &path, const char *doing) {
+  return Status::error(path + ": cannot " + doing + ": " + std::strerror(errno));
+}
+
+int64_t modifiedNanoseconds(const struct stat &st) {
+  return static_cast<int64_t>(st.st_mtim.tv_sec) * 1'000'000'000 + st.st_mtim.tv_nsec;
+}
+
+struct OpenFile {
+  int fd = -1;
+  struct stat st = {};
+  ~OpenFile() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+};
+
+// O_NONBLOCK: opening a FIFO must not hang; only regular files pass.
+Status openRegular(const std::string &path, OpenFile &file) {
+  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file.fd < 0)
+    return systemError(path, "open");
+  if (::fstat(file.fd, &file.st) != 0)
+    return systemError(path, "read");
+  if (!S_ISREG(file.st.st_mode))
+    return Status::error(path + ": not a regular file");
+  return {};
+}
+
+} // namespace
+
+StatusOr<std::string> readFile(const std::string &path, uint64_t maxBytes) {
+  OpenFile file;
+  LLMC_RETURN_IF_ERROR(openRegular(path, file));
+  auto size = static_cast<uint64_t>(file.st.st_size);
+  if (size > maxBytes)
+    return Status::error(path + ": file has " + std::to_string(size) + " bytes, limit " + std::to_string(maxBytes));
+  std::string text(size, '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    ssize_t n = ::read(file.fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return systemError(path, "read");
+    if (n == 0)
+      return Status::error(path + ": changed while it was read: " + std::to_string(size) + " bytes at open, " +
+                           std::to_string(done) + " now");
+    done += static_cast<size_t>(n);
+  }
+  return text;
+}
+
+bool fileExists(const std::string &path) {
+  struct stat st = {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+}
+
+bool isFolder(const std::string &path) {
+  struct stat st = {};
+  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+StatusOr<MappedFile> MappedFile::open(const std::string &path) {
+  OpenFile file;
+  LLMC_RETURN_IF_ERROR(openRegular(path, file));
+  MappedFile mapped;
+  mapped.path_ = path;
+  mapped.size_ = static_cast<size_t>(file.st.st_size);
+  mapped.modifiedNanoseconds_ = modifiedNanoseconds(file.st);
+  if (mapped.size_ > 0) {
+    void *data = ::mmap(nullptr, mapped.size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
+    if (data == MAP_FAILED)
+      return systemError(path, "map");
+    mapped.data_ = static_cast<const uint8_t *>(data);
+  }
+  return mapped;
+}
+
+MappedFile::MappedFile(MappedFile &&other) noexcept { *this = std::move(other); }
+
+MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(modifiedNanoseconds_, other.modifiedNanoseconds_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_)
+    ::munmap(const_cast<uint8_t *>(data_), size_);
+}
+
+Status MappedFile::checkUnchanged() const {
+  struct stat st = {};
+  if (::stat(path_.c_str(), &st) != 0)
+    return systemError(path_, "read");
+  if (static_cast<size_t>(st.st_size) != size_)
+    return Status::error(path_ + ": changed while it was read: " + std::to_string(size_) + " bytes at open, " +
+                         std::to_string(st.st_size) + " now");
+  if (modifiedNanoseconds(st) != modifiedNanoseconds_)
+    return Status::error(path_ + ": changed while it was read");
+  return {};
+}
+
+} // namespace llmc

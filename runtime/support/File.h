@@ -1,0 +1,38 @@
+// Files: bounded reading, read-only maps, and folders or files that appear whole or not at all.
+#pragma once
+#include "runtime/support/Status.h"
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace llmc {
+
+// The whole file as bytes; an error when it holds more than `maxBytes` or is not a regular file.
+StatusOr<std::string> readFile(const std::string &path, uint64_t maxBytes);
+bool fileExists(const std::string &path);
+bool isFolder(const std::string &path);
+
+// A read-only map of a regular file. Movable; unmapped on destruction. The size is fixed at open: checkUnchanged says
+// whether the file was cut or replaced since, which must be asked before the bytes are trusted (a cut file faults).
+class MappedFile {
+public:
+  static StatusOr<MappedFile> open(const std::string &path);
+  MappedFile(MappedFile &&other) noexcept;
+  MappedFile &operator=(MappedFile &&other) noexcept;
+  ~MappedFile();
+  std::span<const uint8_t> bytes() const { return {data_, size_}; }
+  const std::string &path() const { return path_; }
+  Status checkUnchanged() const;
+
+private:
+  MappedFile() = default;
+  const uint8_t *data_ = nullptr;
+  size_t size_ = 0;
+  int64_t modifiedNanoseconds_ = 0;
+  std::string path_;
+};
+
+} // namespace llmc
