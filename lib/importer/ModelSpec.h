@@ -1,0 +1,88 @@
+// ModelSpec: one model as plain facts, after the description in models/ has been applied to a config.json or to GGUF
+// metadata. Everything downstream (IR, plans, reports) reads this and no config key. No tensor data, no family names.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+// One published tensor, or a part of it, as it enters a weight.
+struct WeightSource {
+  std::string tensor; // published name
+  // Rows [begin, end) of dimension 0 only; whole when absent.
+  std::optional<std::pair<int64_t, int64_t>> rows;
+  // Row order of rotary heads: published pairs (2i, 2i+1) of each head go to (i, i + head_dim / 2). 0: as published.
+  int64_t unpermuteHeads = 0;
+};
+
+// What the model computes with: the sources below each other, then `add` to every element (norms stored around zero).
+struct WeightSpec {
+  std::string name; // "embedding", "layers.3.attention.query", "layers.3.attention.query.bias", "final_norm", "head"
+  std::vector<int64_t> shape; // linear: [out, in]
+  std::vector<WeightSource> sources;
+  double add = 0.0;
+};
+
+// Angles of rotary position embedding: pair i of a head turns by position * frequencies[i]. Pairs are (i, i + width/2)
+// of the first `2 * frequencies.size()` channels of a head; the rest passes unchanged. cos and sin are times magnitude.
+struct RopeSpec {
+  std::vector<float> frequencies;
+  double magnitude = 1.0;
+};
+
+enum class QkNorm { None, PerHead, WholeWidth };
+
+struct AttentionSpec {
+  int64_t heads = 0, kvHeads = 0, headDim = 0;
+  double scale = 0.0;
+  double softcap = 0.0;  // 0: none. scores = softcap * tanh(scores / softcap)
+  int64_t window = 0;    // 0: full. A query sees itself and the window - 1 positions before it
+  int rope = -1;         // index into ModelSpec::ropes, -1: no position embedding
+  QkNorm qkNorm = QkNorm::None;
+  double qkNormEps = 0.0;
+  bool qkvBias = false, outputBias = false;
+};
+
+struct GatedMlpSpec {
+  int64_t intermediate = 0;
+  std::string activation; // silu, gelu_tanh, gelu
+  bool bias = false;
+};
+
+// h += residualScale * [post](mixer([pre] h)), twice. A norm that is absent is the identity.
+struct LayerSpec {
+  bool preAttentionNorm = true, postAttentionNorm = false, preMlpNorm = true, postMlpNorm = false;
+  double residualScale = 1.0;
+  AttentionSpec attention;
+  GatedMlpSpec mlp;
+};
+
+// A fact that was read, for the import report.
+struct Fact {
+  std::string name;   // head_dim
+  std::string value;  // 64
+  std::string origin; // "stated as /head_dim", "computed: hidden_size / num_attention_heads", "class default"
+};
+
+struct ModelSpec {
+  std::string family, architecture;
+  int64_t hidden = 0, vocabulary = 0, context = 0;
+  double normEps = 0.0;
+  double embeddingScale = 1.0;
+  bool embeddingScaleRounded = false; // the multiplier is rounded to bfloat16 first, as the family publishes it
+  double logitScale = 1.0;            // logits = logitScale * (head . x), before the softcap
+  double logitSoftcap = 0.0;
+  bool tiedHead = false; // the head is the weight "embedding"; no weight "head" exists
+  std::vector<RopeSpec> ropes;
+  std::vector<LayerSpec> layers;
+  // Every weight, in the order of the forward pass. Names of layer i: "layers.i." + attention_norm, attention.query,
+  // attention.key, attention.value, attention.output (each with ".bias" where the spec says so), attention.query_norm,
+  // attention.key_norm, attention_post_norm, mlp_norm, mlp.gate, mlp.up, mlp.down, mlp_post_norm.
+  std::vector<WeightSpec> weights;
+  std::vector<Fact> facts;
+  std::vector<std::string> ignoredKeys, unknownKeys, notes;
+};
+
+} // namespace llmc
