@@ -10,3 +10,6 @@ target_include_directories(llmc_mlir SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLV
 target_link_libraries(llmc_mlir INTERFACE MLIR LLVM)
 # The Debian packages have RTTI on and exceptions off.
 target_compile_options(llmc_mlir INTERFACE -fno-exceptions)
+# TableGen reads .td files from the source root and from MLIR.
+include_directories("${CMAKE_SOURCE_DIR}")
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})

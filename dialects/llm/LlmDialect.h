@@ -1,0 +1,24 @@
+// The llm dialect: everything a user of it includes.
+#pragma once
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/llm/LlmDialect.h.inc"
+#include "dialects/llm/LlmEnums.h.inc"
+#include "dialects/llm/LlmInterfaces.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/llm/LlmTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/llm/LlmAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/llm/LlmOps.h.inc"

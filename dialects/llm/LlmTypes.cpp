@@ -1,0 +1,135 @@
+// Parsing, printing and verification of the llm types.
+#include "dialects/llm/LlmDialect.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace llmc::llm;
+
+#include "dialects/llm/LlmEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/llm/LlmTypes.cpp.inc"
+
+void LlmDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/llm/LlmTypes.cpp.inc"
+      >();
+}
+
+namespace {
+// Parses `, name = integer` items until `>`; unknown names are refused with the list of known ones.
+LogicalResult parseItems(AsmParser &parser, ArrayRef<std::pair<StringRef, int64_t *>> items) {
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef name;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&name) || parser.parseEqual())
+      return failure();
+    auto *item = llvm::find_if(items, [&](auto &candidate) { return candidate.first == name; });
+    if (item == items.end()) {
+      InFlightDiagnostic diagnostic = parser.emitError(loc) << "unknown parameter '" << name << "' (known =";
+      for (auto &known : items)
+        diagnostic << " " << known.first;
+      return diagnostic << ")";
+    }
+    if (parser.parseInteger(*item->second))
+      return failure();
+  }
+  return parser.parseGreater();
+}
+} // namespace
+
+Type WeightType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false, /*withTrailingX=*/false))
+    return {};
+  WeightForm form = WeightForm::Any;
+  int64_t tile = 0, panel = 0, interleave = 0;
+  SMLoc loc = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalComma())) {
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword))
+      return {};
+    std::optional<WeightForm> parsed = symbolizeWeightForm(keyword);
+    if (!parsed) {
+      parser.emitError(loc) << "unknown form '" << keyword << "' (known = any plain f32 bf16 i8 i4 i4m)";
+      return {};
+    }
+    form = *parsed;
+  }
+  if (failed(parseItems(parser, {{"tile", &tile}, {"panel", &panel}, {"interleave", &interleave}})))
+    return {};
+  return parser.getChecked<WeightType>(loc, parser.getContext(), shape, form, tile, panel, interleave);
+}
+
+void WeightType::print(AsmPrinter &printer) const {
+  printer << '<';
+  llvm::interleave(getShape(), printer.getStream(), "x");
+  if (getForm() != WeightForm::Any)
+    printer << ", " << stringifyWeightForm(getForm());
+  if (getTile())
+    printer << ", tile = " << getTile() << ", panel = " << getPanel();
+  if (getInterleave())
+    printer << ", interleave = " << getInterleave();
+  printer << '>';
+}
+
+LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, WeightForm form,
+                                 int64_t tile, int64_t panel, int64_t interleave) {
+  if (shape.empty() || shape.size() > 2 || llvm::any_of(shape, [](int64_t d) { return d <= 0; }))
+    return emitError() << "weight has " << shape.size() << " dimensions, expected one or two, all positive";
+  if (form == WeightForm::Plain && shape.size() != 1)
+    return emitError() << "form plain is for vectors, the weight has " << shape.size() << " dimensions";
+  if (tile < 0 || panel < 0 || interleave < 0)
+    return emitError() << "tile, panel and interleave must not be negative";
+  if ((tile == 0) != (panel == 0))
+    return emitError() << "tile is " << tile << " and panel " << panel << ", expected both or none";
+  if (tile > 0 && shape.size() != 2)
+    return emitError() << "only a matrix has tiles, the weight has " << shape.size() << " dimension";
+  if (interleave > 0 && tile > 0 && tile != 2 * interleave)
+    return emitError() << "tile is " << tile << ", expected twice the interleaved block of " << interleave;
+  return success();
+}
+
+Type KvType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type elementType;
+  int64_t page = 0, panel = 0;
+  if (parser.parseLess())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(elementType))
+    return {};
+  if (shape.size() != 2) {
+    parser.emitError(loc) << "cache has " << shape.size() << " dimensions, expected heads x channels";
+    return {};
+  }
+  if (failed(parseItems(parser, {{"page", &page}, {"panel", &panel}})))
+    return {};
+  return parser.getChecked<KvType>(loc, parser.getContext(), shape[0], shape[1], elementType, page, panel);
+}
+
+void KvType::print(AsmPrinter &printer) const {
+  printer << '<' << getHeads() << 'x' << getHeadDim() << 'x' << getElementType();
+  if (isPaged())
+    printer << ", page = " << getPage() << ", panel = " << getPanel();
+  printer << '>';
+}
+
+LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, int64_t headDim,
+                             Type elementType, int64_t page, int64_t panel) {
+  if (heads <= 0 || headDim <= 0)
+    return emitError() << "cache is " << heads << " x " << headDim << ", expected positive sizes";
+  if (!elementType.isF32() && !elementType.isBF16())
+    return emitError() << "cache of " << elementType << ", expected f32 or bf16";
+  if (page < 0 || panel < 0 || (page == 0) != (panel == 0))
+    return emitError() << "page is " << page << " and panel " << panel << ", expected both positive or both absent";
+  if (page > 0 && page % panel != 0)
+    return emitError() << "page of " << page << " positions is no multiple of the panel of " << panel;
+  return success();
+}
+
+int64_t KvType::bytesPerPage() const {
+  return 2 * getHeads() * getHeadDim() * getPage() * (getElementType().getIntOrFloatBitWidth() / 8);
+}

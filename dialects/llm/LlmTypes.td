@@ -1,0 +1,65 @@
+// Types of the llm dialect: the batch, weights with their packed form, and the key-value cache of one layer.
+#ifndef LLMC_DIALECTS_LLM_TYPES_TD
+#define LLMC_DIALECTS_LLM_TYPES_TD
+include "dialects/llm/LlmDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Llm_WeightForm : I32EnumAttr<"WeightForm", "how the elements of a weight are stored for the kernels", [
+  I32EnumAttrCase<"Any", 0, "any">,       // not chosen yet
+  I32EnumAttrCase<"Plain", 1, "plain">,   // f32 as a vector: gains, biases
+  I32EnumAttrCase<"F32", 2, "f32">,
+  I32EnumAttrCase<"BF16", 3, "bf16">,
+  I32EnumAttrCase<"I8", 4, "i8">,         // 8-bit codes, one f16 scale per 32 along K
+  I32EnumAttrCase<"I4", 5, "i4">,         // 4-bit codes around 8, one f16 scale per 32 along K
+  I32EnumAttrCase<"I4M", 6, "i4m">        // 4-bit codes from 0, one f16 scale and minimum per 32 along K
+]> {
+  let cppNamespace = "::llmc::llm";
+}
+
+class Llm_Type<string name, string typeMnemonic> : TypeDef<Llm_Dialect, name> { let mnemonic = typeMnemonic; }
+
+def Llm_BatchType : Llm_Type<"Batch", "batch"> {
+  let summary = "a ragged batch: rows, their sequences, positions and pages, and the rows whose logits are wanted";
+}
+
+def Llm_WeightType : Llm_Type<"Weight", "weight"> {
+  let summary = "a weight of the model, as a symbol hands it out";
+  let description = [{
+    `!llm.weight<960x576>` before a form is chosen, `!llm.weight<960x576, bf16, tile = 64, panel = 64>` once packed:
+    rows (output channels) are grouped into tiles of `tile` rows, each padded to whole panels of `panel` rows; K is padded
+    as the form asks. `interleave = B` says that the first half of the rows (gate) and the second (up) alternate in blocks
+    of B rows. docs/weight-layouts.md has the bytes.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "WeightForm":$form, "int64_t":$tile, "int64_t":$panel,
+                        "int64_t":$interleave);
+  let builders = [TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape), [{
+    return $_get($_ctxt, shape, WeightForm::Any, 0, 0, 0);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Llm_KvType : Llm_Type<"Kv", "kv"> {
+  let summary = "the keys and values that one layer keeps of every sequence";
+  let description = [{
+    `!llm.kv<3x64xf32>`: 3 key-value heads of 64 channels. `!llm.kv<3x64xbf16, page = 64, panel = 16>`: the same in pages
+    of 64 positions, keys in panels of 16 positions (`[page / panel][D][panel]`), values in rows (`[page][D]`), per head.
+    A sequence owns its pages; only `llm.kv_append` grows it, once per step.
+  }];
+  let parameters = (ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType, "int64_t":$page,
+                        "int64_t":$panel);
+  let builders = [TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim,
+                                                   "::mlir::Type":$elementType), [{
+    return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isPaged() const { return getPage() != 0; }
+    /// Bytes that one page takes in this layer: keys and values of all heads.
+    int64_t bytesPerPage() const;
+  }];
+}
+
+#endif // LLMC_DIALECTS_LLM_TYPES_TD

@@ -1,0 +1,213 @@
+// Verifiers of the tile ops, and the text form of tile.task. Each check carries the number of its constraint.
+#include "dialects/tile/TileDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::tile;
+
+#define GET_OP_CLASSES
+#include "dialects/tile/TileOps.cpp.inc"
+
+namespace {
+
+int64_t sizeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getDimSize(0); }
+
+bool isPacked(llm::WeightType weight) { return weight.getShape().size() == 2 && weight.getTile() > 0; }
+
+int64_t groupsOf(int64_t elements) { return (elements + 63) / 64 * 2; }
+
+LogicalResult verifyPaged(Operation *op, llm::KvType kv) {
+  if (!kv.isPaged())
+    return op->emitOpError() << "works on " << kv << ", expected a paged cache";
+  return success();
+}
+
+} // namespace
+
+//===-- program -----------------------------------------------------------------------------------------------------===//
+
+// tile.task @name rows(%row, %column of 9) (%a: type, ...) [schedule {...}] { body }
+ParseResult TaskOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(), result.attributes))
+    return failure();
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<Space> space = symbolizeSpace(keyword);
+  if (!space)
+    return parser.emitError(loc) << "unknown space '" << keyword << "' (known = rows logit_rows)";
+  result.addAttribute(getSpaceAttrName(result.name), SpaceAttr::get(parser.getContext(), *space));
+  OpAsmParser::Argument row, column;
+  int64_t columns = 0;
+  if (parser.parseLParen() || parser.parseArgument(row) || parser.parseComma() || parser.parseArgument(column) ||
+      parser.parseKeyword("of") || parser.parseInteger(columns) || parser.parseRParen())
+    return failure();
+  result.addAttribute(getColumnsAttrName(result.name), parser.getBuilder().getI64IntegerAttr(columns));
+  row.type = column.type = parser.getBuilder().getIndexType();
+  SmallVector<OpAsmParser::Argument> arguments, operands;
+  if (parser.parseArgumentList(operands, OpAsmParser::Delimiter::Paren, /*allowType=*/true))
+    return failure();
+  arguments = {row, column};
+  arguments.append(operands);
+  if (succeeded(parser.parseOptionalKeyword("schedule"))) {
+    DictionaryAttr schedule;
+    if (parser.parseAttribute(schedule, getScheduleAttrName(result.name), result.attributes))
+      return failure();
+  }
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, arguments))
+    return failure();
+  if (body->empty()) {
+    body->emplaceBlock();
+    for (OpAsmParser::Argument &argument : arguments)
+      body->addArgument(argument.type, result.location);
+  }
+  return success();
+}
+
+void TaskOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << ' ' << stringifySpace(getSpace()) << '(' << getRow() << ", " << getColumn() << " of " << getColumns()
+          << ") (";
+  llvm::interleaveComma(getOperandArguments(), printer,
+                        [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ')';
+  if (getSchedule())
+    printer << " schedule " << *getSchedule();
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getSymNameAttrName(), getSpaceAttrName(), getColumnsAttrName(), getScheduleAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+LogicalResult TaskOp::verify() {
+  if (static_cast<int64_t>(getColumns()) < 1) // C1
+    return emitOpError() << "has " << static_cast<int64_t>(getColumns()) << " column tiles, expected at least 1";
+  if (getBody().getNumArguments() < 2 || !getRow().getType().isIndex() || !getColumn().getType().isIndex()) // C2
+    return emitOpError() << "needs a row and a column index as its first two arguments";
+  for (BlockArgument argument : getOperandArguments())
+    if (!isa<RowsType, llm::WeightType, llm::KvType, llm::BatchType>(argument.getType())) // C3
+      return emitOpError() << "takes " << argument.getType() << ", expected rows, a weight, a cache or the batch";
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto task = symbols.lookupNearestSymbolFrom<TaskOp>(*this, getTaskAttr());
+  if (!task) // C1
+    return emitOpError() << "names @" << getTask() << ", which is no tile.task of this module";
+  ArrayRef<BlockArgument> expected = task.getOperandArguments();
+  if (getOperands().size() != expected.size()) // C2
+    return emitOpError() << "has " << getOperands().size() << " operands, but @" << getTask() << " takes "
+                         << expected.size();
+  for (auto [operand, argument] : llvm::zip(getOperands(), expected))
+    if (operand.getType() != argument.getType())
+      return emitOpError() << "passes " << operand.getType() << ", but @" << getTask() << " takes "
+                           << argument.getType();
+  return success();
+}
+
+//===-- memory ------------------------------------------------------------------------------------------------------===//
+
+LogicalResult LoadVectorOp::verify() {
+  if (getWeight().getType().getShape().size() != 1) // C1
+    return emitOpError() << "reads " << getWeight().getType() << ", expected a weight of one dimension";
+  return success();
+}
+
+LogicalResult GatherOp::verify() {
+  llm::WeightType weight = getWeight().getType();
+  if (weight.getShape().size() != 2 || weight.getShape()[1] != sizeOf(getResult())) // C1
+    return emitOpError() << "reads rows of " << weight << " as " << getType();
+  return success();
+}
+
+//===-- arithmetic --------------------------------------------------------------------------------------------------===//
+
+LogicalResult DotOp::verify() {
+  llm::WeightType weight = getWeight().getType();
+  bool bf16 = getInput().getType().getElementType().isBF16();
+  if (!isPacked(weight) || weight.getForm() != (bf16 ? llm::WeightForm::BF16 : llm::WeightForm::F32)) // C1
+    return emitOpError() << "multiplies " << getInput().getType() << " with " << weight
+                         << ", expected a packed weight of the same element type";
+  if (sizeOf(getInput()) != weight.getShape()[1] || sizeOf(getResult()) != weight.getTile()) // C2
+    return emitOpError() << "makes " << getType() << " of " << getInput().getType() << ", expected "
+                         << weight.getTile() << " of " << weight.getShape()[1] << " elements";
+  return success();
+}
+
+LogicalResult QuantizeOp::verify() {
+  int64_t groups = groupsOf(sizeOf(getInput()));
+  if (sizeOf(getScales()) != groups || sizeOf(getCodes()) != 32 * groups) // C1
+    return emitOpError() << "makes " << sizeOf(getCodes()) << " codes and " << sizeOf(getScales())
+                         << " scales, expected " << 32 * groups << " and " << groups;
+  return success();
+}
+
+LogicalResult ScaledDotOp::verify() {
+  llm::WeightType weight = getWeight().getType();
+  llm::WeightForm form = weight.getForm();
+  if (!isPacked(weight) ||
+      (form != llm::WeightForm::I8 && form != llm::WeightForm::I4 && form != llm::WeightForm::I4M)) // C1
+    return emitOpError() << "multiplies with " << weight << ", expected a weight packed as i8, i4 or i4m";
+  int64_t groups = groupsOf(weight.getShape()[1]);
+  if (sizeOf(getCodes()) != 32 * groups || sizeOf(getScales()) != groups || sizeOf(getResult()) != weight.getTile())
+    return emitOpError() << "makes " << getType() << " of " << sizeOf(getCodes()) << " codes and " // C2
+                         << sizeOf(getScales()) << " scales, expected " << weight.getTile() << " of " << 32 * groups
+                         << " and " << groups;
+  return success();
+}
+
+LogicalResult SliceOp::verify() {
+  int64_t offset = static_cast<int64_t>(getOffset()), size = sizeOf(getResult());
+  if (offset < 0 || offset > sizeOf(getInput()) - size) // C1
+    return emitOpError() << "takes " << size << " elements from " << offset << " on of " << sizeOf(getInput());
+  return success();
+}
+
+LogicalResult ConcatOp::verify() {
+  int64_t size = 0;
+  for (Value input : getInputs())
+    size += sizeOf(input);
+  if (size != sizeOf(getResult())) // C1
+    return emitOpError() << "makes " << sizeOf(getResult()) << " elements of " << size;
+  return success();
+}
+
+LogicalResult WhenOp::verify() {
+  int64_t begin = static_cast<int64_t>(getBegin()), end = static_cast<int64_t>(getEnd());
+  if (begin < 0 || begin >= end) // C1
+    return emitOpError() << "runs for columns " << begin << " to " << end << ", expected 0 <= begin < end";
+  return success();
+}
+
+//===-- cache -------------------------------------------------------------------------------------------------------===//
+
+LogicalResult AppendOp::verify() {
+  if (failed(verifyPaged(*this, getKv().getType()))) // C1
+    return failure();
+  if (sizeOf(getValue()) != getKv().getType().getHeadDim()) // C2
+    return emitOpError() << "writes " << sizeOf(getValue()) << " channels, but a head has "
+                         << getKv().getType().getHeadDim();
+  return success();
+}
+
+LogicalResult AttendOp::verify() {
+  if (failed(verifyPaged(*this, getKv().getType()))) // C1
+    return failure();
+  if (sizeOf(getQuery()) % getKv().getType().getHeadDim() != 0) // C2
+    return emitOpError() << "has queries of " << sizeOf(getQuery()) << " channels, expected whole heads of "
+                         << getKv().getType().getHeadDim();
+  if (!(getScale().convertToFloat() > 0) || getSoftcap().convertToFloat() < 0 ||
+      static_cast<int64_t>(getWindow()) < 0) // C3
+    return emitOpError() << "has scale " << getScale().convertToFloat() << ", softcap "
+                         << getSoftcap().convertToFloat() << " and window " << static_cast<int64_t>(getWindow())
+                         << ", expected a positive scale and no negative value";
+  return success();
+}

@@ -1,0 +1,330 @@
+// Ops of the tile dialect: the program level (task, launch, alloc) and what a task's body is made of.
+#ifndef LLMC_DIALECTS_TILE_OPS_TD
+#define LLMC_DIALECTS_TILE_OPS_TD
+include "dialects/llm/LlmTypes.td"
+include "dialects/tile/TileEnums.td"
+include "dialects/tile/TileTypes.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+class Tile_BodyOp<string mnemonic, list<Trait> traits = []>
+    : Tile_Op<mnemonic, [ParentOneOf<["TaskOp", "WhenOp"]>] # traits>;
+
+def Tile_Tile : 1DTensorOf<[F32]>;
+def Tile_DotInput : 1DTensorOf<[F32, BF16]>;
+
+//===-- program -----------------------------------------------------------------------------------------------------===//
+
+def Tile_TaskOp : Tile_Op<"task", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "one future kernel: what happens to one row and one tile of columns";
+  let description = [{
+    The body's arguments are the row, the index of the column tile, and the task's operands. The grid is all rows of the
+    space times `columns` tiles. A task whose arguments hold no dot has one column tile.
+
+    (C1) columns >= 1. (C2) the first two arguments are indices. (C3) the others are rows, weights, caches or the batch.
+    ```mlir
+    tile.task @add rows(%row, %column of 9) (%a: !tile.rows<576>, %out: !tile.rows<576>) {
+      %c64 = arith.constant 64 : index
+      %at = arith.muli %column, %c64 : index
+      %x = tile.load %a[%row, %at] : !tile.rows<576> -> tensor<64xf32>
+      tile.store %x, %out[%row, %at] : tensor<64xf32>, !tile.rows<576>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Tile_SpaceAttr:$space, I64Attr:$columns,
+                       OptionalAttr<DictionaryAttr>:$schedule);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getRow() { return getBody().getArgument(0); }
+    ::mlir::Value getColumn() { return getBody().getArgument(1); }
+    ::llvm::ArrayRef<::mlir::BlockArgument> getOperandArguments() { return getBody().getArguments().drop_front(2); }
+  }];
+}
+
+def Tile_LaunchOp : Tile_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "run a task over its whole grid";
+  let description = [{
+    Starts when every earlier launch of the step is done (code generation may find that it need not wait). With `recording`
+    it runs only in steps whose caller asked for records.
+
+    (C1) the symbol is a `tile.task`. (C2) the operands are those of the task, in number and type.
+    ```mlir
+    tile.launch @add(%h, %s) : !tile.rows<576>, !tile.rows<576>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$task, Variadic<AnyType>:$operands, UnitAttr:$recording);
+  let assemblyFormat = "$task `(` $operands `)` (`recording` $recording^)? attr-dict `:` type($operands)";
+}
+
+def Tile_AllocOp : Tile_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "a buffer of the step";
+  let description = [{
+    `offset` is set by `llmc-plan-memory`: bytes per row of the batch before this buffer in the arena.
+    ```mlir
+    %s = tile.alloc : !tile.rows<576>
+    ```
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs Tile_RowsType:$result);
+  let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($result)";
+}
+
+def Tile_LogitsOp : Tile_Op<"logits", [Pure]> {
+  let summary = "the buffer that the step's logits go to";
+  let description = [{
+    ```mlir
+    %l = tile.logits : !tile.rows<49152>
+    ```
+  }];
+  let results = (outs Tile_RowsType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+//===-- memory ------------------------------------------------------------------------------------------------------===//
+
+def Tile_LoadOp : Tile_BodyOp<"load"> {
+  let summary = "part of a row";
+  let description = [{
+    `result[i] = rows[row][column + i]`; elements past the channels are unspecified but finite.
+    ```mlir
+    %x = tile.load %a[%row, %at] : !tile.rows<576> -> tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_RowsType:$rows, Index:$row, Index:$column);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$rows `[` $row `,` $column `]` attr-dict `:` type($rows) `->` type($result)";
+}
+
+def Tile_StoreOp : Tile_BodyOp<"store"> {
+  let summary = "write part of a row";
+  let description = [{
+    `rows[row][column + i] = value[i]`; may reach into the padding of the row.
+    ```mlir
+    tile.store %x, %out[%row, %at] : tensor<64xf32>, !tile.rows<576>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Tile_RowsType:$rows, Index:$row, Index:$column);
+  let assemblyFormat = "$value `,` $rows `[` $row `,` $column `]` attr-dict `:` type($value) `,` type($rows)";
+}
+
+def Tile_LoadVectorOp : Tile_BodyOp<"load_vector"> {
+  let summary = "part of a plain weight: a gain or a bias";
+  let description = [{
+    `result[i] = weight[column + i]`, zero past its end. (C1) the weight has one dimension.
+    ```mlir
+    %g = tile.load_vector %w[%at] : !llm.weight<576, plain> -> tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins Llm_WeightType:$weight, Index:$column);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$weight `[` $column `]` attr-dict `:` type($weight) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_GatherOp : Tile_BodyOp<"gather"> {
+  let summary = "one output channel of a packed weight, dequantised";
+  let description = [{
+    `result[k] = weight[index, k]`: a row of the embedding. (C1) the weight has two dimensions, K those of the result.
+    ```mlir
+    %x = tile.gather %w[%token] : !llm.weight<49152x576, bf16, tile = 64, panel = 64> -> tensor<576xf32>
+    ```
+  }];
+  let arguments = (ins Llm_WeightType:$weight, Index:$index);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$weight `[` $index `]` attr-dict `:` type($weight) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_BatchOp : Tile_BodyOp<"batch", [Pure]> {
+  let summary = "the token, the position or the wanted row of a row";
+  let description = [{
+    ```mlir
+    %p = tile.batch position %batch[%row]
+    ```
+  }];
+  let arguments = (ins Tile_BatchFactAttr:$fact, Llm_BatchType:$batch, Index:$row);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$fact $batch `[` $row `]` attr-dict";
+}
+
+def Tile_RecordOp : Tile_BodyOp<"record"> {
+  let summary = "write record `index` of a row";
+  let description = [{
+    ```mlir
+    tile.record %x, %batch[%row] at 3 : tensor<576xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Llm_BatchType:$batch, Index:$row, I64Attr:$index);
+  let assemblyFormat = "$value `,` $batch `[` $row `]` `at` $index attr-dict `:` type($value)";
+}
+
+//===-- arithmetic --------------------------------------------------------------------------------------------------===//
+
+def Tile_DotOp : Tile_BodyOp<"dot"> {
+  let summary = "a row times one tile of a packed weight";
+  let description = [{
+    `result[n] = sum_k input[k] * weight[column * tile + n, k]`, summed in f32 in ascending order of k: single products with
+    f32 inputs, pairs (odd k first, then even) with bf16. Columns past the weight's last row are zero.
+
+    (C1) the weight is packed, its form f32 or bf16 as the input. (C2) the input has K elements, the result the tile's.
+    ```mlir
+    %y = tile.dot %x, %w[%column] : tensor<576xbf16>, !llm.weight<960x576, bf16, tile = 64, panel = 64> -> tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_DotInput:$input, Llm_WeightType:$weight, Index:$column);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$input `,` $weight `[` $column `]` attr-dict `:` type($input) `,` type($weight) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_QuantizeOp : Tile_BodyOp<"quantize", [Pure]> {
+  let summary = "8-bit codes and one scale per 32 elements";
+  let description = [{
+    Group g holds elements 32g .. 32g + 31 (zero past the end): `scale[g] = max_i |x_i| / 127`,
+    `code[i] = round_to_even(x_i * (1 / scale[g]))`, all zero when the maximum is 0. Error at most scale / 2 per element.
+    (C1) codes and scales hold the elements in whole groups of 32, the number of groups even.
+    ```mlir
+    %c, %s = tile.quantize %x : tensor<576xf32> -> tensor<576xi8>, tensor<18xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$input);
+  let results = (outs 1DTensorOf<[I8]>:$codes, Tile_Tile:$scales);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($codes) `,` type($scales)";
+  let hasVerifier = 1;
+}
+
+def Tile_ScaledDotOp : Tile_BodyOp<"scaled_dot"> {
+  let summary = "quantised row times one tile of a quantised weight";
+  let description = [{
+    Per group g of 32, with the exact integer sums `q = sum_k code_k * c_k` and `s = sum_k code_k`, the weight's codes c, its
+    scale d and minimum m of that group and column: `result = fma(f32(q), d * scale[g], result)`, then with minima
+    `result = fma(f32(s), m * scale[g], result)`; groups in ascending order.
+    Codes of i8 are -127 .. 127, of i4 -8 .. 7, of i4m 0 .. 15.
+
+    (C1) the weight is packed as i8, i4 or i4m. (C2) codes and scales are those of a row of K elements.
+    ```mlir
+    %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi8>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins 1DTensorOf<[I8]>:$codes, Tile_Tile:$scales, Llm_WeightType:$weight, Index:$column);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $codes `,` $scales `,` $weight `[` $column `]` attr-dict `:` type($codes) `,` type($scales) `,` type($weight) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceOp : Tile_BodyOp<"reduce", [Pure]> {
+  let summary = "sum or maximum of a tile";
+  let description = [{
+    Sixteen partial results (element i goes to partial i mod 16, in ascending order), then halves: 8, 4, 2, 1.
+    ```mlir
+    %s = tile.reduce add %x : tensor<576xf32>
+    ```
+  }];
+  let arguments = (ins Tile_ReductionAttr:$reduction, Tile_Tile:$input);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$reduction $input attr-dict `:` type($input)";
+}
+
+def Tile_SplatOp : Tile_BodyOp<"splat", [Pure]> {
+  let summary = "one number in every element";
+  let description = [{
+    ```mlir
+    %v = tile.splat %s : tensor<576xf32>
+    ```
+  }];
+  let arguments = (ins F32:$input);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
+def Tile_SliceOp : Tile_BodyOp<"slice", [Pure]> {
+  let summary = "consecutive elements of a tile";
+  let description = [{
+    `result[i] = input[offset + i]`. (C1) offset + size of the result is at most the size of the input.
+    ```mlir
+    %a = tile.slice %x at 32 : tensor<64xf32> -> tensor<32xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$input, I64Attr:$offset);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$input `at` $offset attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ConcatOp : Tile_BodyOp<"concat", [Pure]> {
+  let summary = "tiles one after the other";
+  let description = [{
+    (C1) the result has as many elements as all inputs.
+    ```mlir
+    %y = tile.concat %a, %b : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Tile>:$inputs);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+//===-- control -----------------------------------------------------------------------------------------------------===//
+
+def Tile_WhenOp : Tile_BodyOp<"when", [NoTerminator, SingleBlock]> {
+  let summary = "only for some of the column tiles";
+  let description = [{
+    The body runs for begin <= column < end: the queries, keys and values of one matrix product part here.
+    (C1) 0 <= begin < end.
+    ```mlir
+    tile.when %column in 0 to 9 {
+      tile.store %x, %out[%row, %at] : tensor<64xf32>, !tile.rows<576>
+    }
+    ```
+  }];
+  let arguments = (ins Index:$column, I64Attr:$begin, I64Attr:$end);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$column `in` $begin `to` $end attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+//===-- cache -------------------------------------------------------------------------------------------------------===//
+
+def Tile_AppendOp : Tile_BodyOp<"append"> {
+  let summary = "write the key or the value of one row and head into its page";
+  let description = [{
+    Rounded to the cache's element type, nearest even. (C1) the cache is paged. (C2) the value has the channels of a head.
+    ```mlir
+    tile.append key %k, %kv[%head], %batch[%row] : tensor<64xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
+    ```
+  }];
+  let arguments = (ins Tile_KvHalfAttr:$half, Tile_Tile:$value, Llm_KvType:$kv, Index:$head, Llm_BatchType:$batch,
+                       Index:$row);
+  let assemblyFormat = "$half $value `,` $kv `[` $head `]` `,` $batch `[` $row `]` attr-dict `:` type($value) `,` type($kv)";
+  let hasVerifier = 1;
+}
+
+def Tile_AttendOp : Tile_BodyOp<"attend", [AllTypesMatch<["query", "result"]>]> {
+  let summary = "attention of one row's query heads that share a key-value head, over its pages";
+  let description = [{
+    The query holds G heads of D channels. Pages are taken in order; scores of one page are computed together, the softmax
+    is online: with m the running maximum of `score * log2(e)`, `p = exp2(score * log2(e) - m)`, sum and result are scaled by
+    `exp2(m_old - m_new)` at each page. Masked positions (after the row's own, or before its window) contribute nothing.
+
+    (C1) the cache is paged. (C2) the query holds whole heads. (C3) scale > 0, softcap >= 0, window >= 0.
+    ```mlir
+    %o = tile.attend %q, %kv[%head], %batch[%row] {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<192xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$query, Llm_KvType:$kv, Index:$head, Llm_BatchType:$batch, Index:$row, F32Attr:$scale,
+                       F32Attr:$softcap, I64Attr:$window);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$query `,` $kv `[` $head `]` `,` $batch `[` $row `]` attr-dict `:` type($query) `,` type($kv)";
+  let hasVerifier = 1;
+}
+
+#endif // LLMC_DIALECTS_TILE_OPS_TD
