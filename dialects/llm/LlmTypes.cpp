@@ -92,6 +92,19 @@ LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError, A
   return success();
 }
 
+WeightType WeightType::withForm(WeightForm form) const {
+  return get(getContext(), getShape(), form, getTile(), getPanel(), getInterleave());
+}
+
+WeightType WeightType::withTiles(int64_t tile, int64_t interleave) const {
+  int64_t padded = (tile + 15) / 16 * 16, panel = 16;
+  if (!isQuantized())
+    for (int64_t candidate = 16; candidate <= 80; candidate += 16)
+      if (padded % candidate == 0 && (candidate <= 64 || padded == candidate))
+        panel = candidate;
+  return get(getContext(), getShape(), getForm(), tile, panel, interleave);
+}
+
 Type KvType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;

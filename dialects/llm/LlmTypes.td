@@ -38,6 +38,13 @@ def Llm_WeightType : Llm_Type<"Weight", "weight"> {
   }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isMatrix() const { return getShape().size() == 2; }
+    bool isQuantized() const { return getForm() >= WeightForm::I8; }
+    WeightType withForm(WeightForm form) const;
+    /// The same weight in tiles of `tile` rows; the panel is the widest that kernels take and that divides the tile.
+    WeightType withTiles(int64_t tile, int64_t interleave) const;
+  }];
 }
 
 def Llm_KvType : Llm_Type<"Kv", "kv"> {

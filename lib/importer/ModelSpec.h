@@ -43,12 +43,14 @@ struct AttentionSpec {
   QkNorm qkNorm = QkNorm::None;
   double qkNormEps = 0.0;
   bool qkvBias = false, outputBias = false;
+  bool operator==(const AttentionSpec &) const = default;
 };
 
 struct GatedMlpSpec {
   int64_t intermediate = 0;
   std::string activation; // silu, gelu_tanh, gelu
   bool bias = false;
+  bool operator==(const GatedMlpSpec &) const = default;
 };
 
 // h += residualScale * [post](mixer([pre] h)), twice. A norm that is absent is the identity.
@@ -57,6 +59,8 @@ struct LayerSpec {
   double residualScale = 1.0;
   AttentionSpec attention;
   GatedMlpSpec mlp;
+  // Layers that are equal are of one kind: they share a function.
+  bool operator==(const LayerSpec &) const = default;
 };
 
 // A fact that was read, for the import report.

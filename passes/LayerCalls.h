@@ -1,0 +1,21 @@
+// The calls of layer functions and the symbols behind their operands: what passes over outlined layers share.
+#pragma once
+#include "dialects/llm/LlmDialect.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace llmc {
+
+/// Calls of every function of a module, in order.
+class LayerCalls {
+public:
+  explicit LayerCalls(mlir::ModuleOp module);
+  mlir::ArrayRef<mlir::func::CallOp> callsOf(mlir::func::FuncOp function) const;
+
+private:
+  llvm::MapVector<mlir::StringAttr, llvm::SmallVector<mlir::func::CallOp>> calls_;
+};
+
+/// Makes the function type of `function` agree with its block arguments and return operands.
+void updateFunctionType(mlir::func::FuncOp function);
+
+} // namespace llmc

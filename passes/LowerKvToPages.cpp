@@ -1,0 +1,58 @@
+// Only types change: every cache type of the module gets its pages.
+#include "dialects/llm/LlmDialect.h"
+#include "passes/LayerCalls.h"
+#include "passes/Passes.h"
+
+namespace llmc {
+#define GEN_PASS_DEF_LOWERKVTOPAGESPASS
+#include "passes/Passes.h.inc"
+} // namespace llmc
+
+using namespace mlir;
+using namespace llmc;
+
+namespace {
+
+// Positions that a kernel scores at once: one vector of the widest target, two of the next.
+constexpr int64_t panelPositions = 16;
+
+struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (page <= 0 || page % panelPositions != 0) {
+      getOperation().emitError() << "a page has " << page << " positions, expected a multiple of " << panelPositions;
+      return signalPassFailure();
+    }
+    MLIRContext *context = &getContext();
+    Type elementType;
+    if (element == "f32")
+      elementType = Float32Type::get(context);
+    else if (element == "bf16")
+      elementType = BFloat16Type::get(context);
+    if (!elementType) {
+      getOperation().emitError() << "unknown element type '" << element << "' of the cache (known = f32 bf16)";
+      return signalPassFailure();
+    }
+    auto paged = [&](Type type) -> Type {
+      auto kv = dyn_cast<llm::KvType>(type);
+      if (!kv || kv.isPaged())
+        return type;
+      return llm::KvType::get(context, kv.getHeads(), kv.getHeadDim(), elementType, page, panelPositions);
+    };
+    getOperation().walk([&](Operation *op) {
+      if (auto state = dyn_cast<llm::StateOp>(op))
+        state.setTypeAttr(TypeAttr::get(paged(state.getType())));
+      for (Value result : op->getResults())
+        result.setType(paged(result.getType()));
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          for (BlockArgument argument : block.getArguments())
+            argument.setType(paged(argument.getType()));
+      if (auto function = dyn_cast<func::FuncOp>(op); function && !function.isDeclaration())
+        updateFunctionType(function);
+    });
+  }
+};
+
+} // namespace

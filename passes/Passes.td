@@ -1,0 +1,193 @@
+// What each pass buys, needs and leaves, with a function before and after. A test parses and runs every one of them.
+#ifndef LLMC_PASSES_TD
+#define LLMC_PASSES_TD
+include "mlir/Pass/PassBase.td"
+
+def VerifyStatePass : Pass<"llmc-verify-state", "::mlir::ModuleOp"> {
+  let summary = "check that every state grows once per step, in one layer";
+  let description = [{
+    What an op's own verifier cannot see: each `llm.state` is handed to one call of one layer, each layer grows the state it
+    is given, and no call names a function that is missing. Changes nothing.
+    Before:
+    ```mlir
+    llm.state @kv : !llm.kv<1x16xf32>
+    func.func private @layer(%k: tensor<?x1x16xf32>, %batch: !llm.batch, %kv: !llm.kv<1x16xf32>) {
+      %grown = llm.kv_append %kv, %k, %k, %batch : !llm.kv<1x16xf32>, tensor<?x1x16xf32>
+      return
+    }
+    func.func @step(%batch: !llm.batch, %k: tensor<?x1x16xf32>) {
+      %kv = llm.use_state @kv : !llm.kv<1x16xf32>
+      call @layer(%k, %batch, %kv) : (tensor<?x1x16xf32>, !llm.batch, !llm.kv<1x16xf32>) -> ()
+      return
+    }
+    ```
+    After: the same.
+  }];
+}
+
+def FuseLinearsPass : Pass<"llmc-fuse-linears", "::mlir::ModuleOp"> {
+  let summary = "make one matrix product of linears that read the same input";
+  let description = [{
+    Queries, keys and values, and gate and up, become one `llm.fused_linear`: the input is normalised, rounded and read
+    once, and one barrier serves all. Weights are concatenated as symbols, one per call of the layer. Linears are left
+    alone when only some have a bias, or when their widths are no multiple of 16 (gate and up may have any width).
+    Before:
+    ```mlir
+    llm.weight @q : !llm.weight<32x64> from [{tensor = "q"} ]
+    llm.weight @k : !llm.weight<16x64> from [{tensor = "k"} ]
+    func.func private @layer(%x: tensor<?x64xf32>, %wq: !llm.weight<32x64>, %wk: !llm.weight<16x64>) -> (tensor<?x32xf32>, tensor<?x16xf32>) {
+      %q = llm.linear %x, %wq : tensor<?x64xf32>, !llm.weight<32x64> -> tensor<?x32xf32>
+      %k = llm.linear %x, %wk : tensor<?x64xf32>, !llm.weight<16x64> -> tensor<?x16xf32>
+      return %q, %k : tensor<?x32xf32>, tensor<?x16xf32>
+    }
+    func.func @step(%x: tensor<?x64xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>) {
+      %wq = llm.use_weight @q : !llm.weight<32x64>
+      %wk = llm.use_weight @k : !llm.weight<16x64>
+      %y:2 = call @layer(%x, %wq, %wk) : (tensor<?x64xf32>, !llm.weight<32x64>, !llm.weight<16x64>) -> (tensor<?x32xf32>, tensor<?x16xf32>)
+      return %y#0, %y#1 : tensor<?x32xf32>, tensor<?x16xf32>
+    }
+    ```
+    After:
+    ```mlir
+    llm.weight @"q+k" : !llm.weight<48x64> from [{tensor = "q"}, {tensor = "k"} ]
+    func.func private @layer(%x: tensor<?x64xf32>, %w: !llm.weight<48x64>) -> (tensor<?x32xf32>, tensor<?x16xf32>) {
+      %y:2 = llm.fused_linear %x, %w : tensor<?x64xf32>, !llm.weight<48x64> -> tensor<?x32xf32>, tensor<?x16xf32>
+      return %y#0, %y#1 : tensor<?x32xf32>, tensor<?x16xf32>
+    }
+    func.func @step(%x: tensor<?x64xf32>) -> (tensor<?x32xf32>, tensor<?x16xf32>) {
+      %w = llm.use_weight @"q+k" : !llm.weight<48x64>
+      %y:2 = call @layer(%x, %w) : (tensor<?x64xf32>, !llm.weight<48x64>) -> (tensor<?x32xf32>, tensor<?x16xf32>)
+      return %y#0, %y#1 : tensor<?x32xf32>, tensor<?x16xf32>
+    }
+    ```
+  }];
+}
+
+def ChooseWeightFormsPass : Pass<"llmc-choose-weight-forms", "::mlir::ModuleOp"> {
+  let summary = "choose how each weight is stored for the kernels";
+  let description = [{
+    Changes numerics: weights are rounded to the chosen form, and with `bf16`, `i8`, `i4` and `i4m` the input of the
+    product is rounded too (to bf16, or to 8 bits per group of 32). Decides from the types of the sources, the option
+    `weights` and the use of the weight; vectors become `plain`. A layer kind whose calls end with different forms is
+    cloned, one function per combination.
+    Before:
+    ```mlir
+    llm.weight @w : !llm.weight<32x64> from [{tensor = "w", type = "BF16"} ]
+    func.func @step(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+      %w = llm.use_weight @w : !llm.weight<32x64>
+      %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<32x64> -> tensor<?x32xf32>
+      return %y : tensor<?x32xf32>
+    }
+    ```
+    After:
+    ```mlir
+    llm.weight @w : !llm.weight<32x64, bf16> from [{tensor = "w", type = "BF16"} ]
+    func.func @step(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+      %w = llm.use_weight @w : !llm.weight<32x64, bf16>
+      %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<32x64, bf16> -> tensor<?x32xf32>
+      return %y : tensor<?x32xf32>
+    }
+    ```
+  }];
+  let options = [Option<"weights", "weights", "std::string", "\"stored\"", "stored, f32, bf16, int8 or int4">];
+}
+
+def LowerKvToPagesPass : Pass<"llmc-lower-kv-to-pages", "::mlir::ModuleOp"> {
+  let summary = "give every cache its pages and element type";
+  let description = [{
+    Changes numerics when the element type is bf16: keys and values are rounded when they are appended. Keys lie in panels
+    of 16 positions, so that a kernel scores 16 positions at a time.
+    Before:
+    ```mlir
+    llm.state @kv : !llm.kv<1x16xf32>
+    func.func @step(%k: tensor<?x1x16xf32>, %batch: !llm.batch) {
+      %kv = llm.use_state @kv : !llm.kv<1x16xf32>
+      %grown = llm.kv_append %kv, %k, %k, %batch : !llm.kv<1x16xf32>, tensor<?x1x16xf32>
+      return
+    }
+    ```
+    After:
+    ```mlir
+    llm.state @kv : !llm.kv<1x16xbf16, page = 64, panel = 16>
+    func.func @step(%k: tensor<?x1x16xf32>, %batch: !llm.batch) {
+      %kv = llm.use_state @kv : !llm.kv<1x16xbf16, page = 64, panel = 16>
+      %grown = llm.kv_append %kv, %k, %k, %batch : !llm.kv<1x16xbf16, page = 64, panel = 16>, tensor<?x1x16xf32>
+      return
+    }
+    ```
+  }];
+  let options = [Option<"element", "element", "std::string", "\"bf16\"", "f32 or bf16">,
+                 Option<"page", "page", "int64_t", "64", "positions per page, a multiple of 16">];
+}
+
+def FormTileTasksPass : Pass<"llmc-form-tile-tasks", "::mlir::ModuleOp"> {
+  let summary = "cut the model into tasks, each one future kernel";
+  let description = [{
+    Every matrix product and every attention becomes the anchor of a task. What feeds a product row by row (norms, casts) is
+    inlined before it; what follows it within a column tile (bias, head norm, rope, cache write, activation, residual) is
+    inlined behind it; what is left becomes row tasks. Activations become `!tile.rows` buffers, results are written to
+    operands. Weights get their tiles: a head for queries, keys and values, interleaved blocks of 32 for gate and up,
+    otherwise 64 columns. Needs chosen weight forms and paged caches.
+    Before:
+    ```mlir
+    llm.weight @w : !llm.weight<32x64, bf16> from [{tensor = "w"} ]
+    func.func private @layer(%x: tensor<?x64xf32>, %r: tensor<?x32xf32>, %w: !llm.weight<32x64, bf16>) -> tensor<?x32xf32> {
+      %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<32x64, bf16> -> tensor<?x32xf32>
+      %s = llm.add %r, %y : tensor<?x32xf32>
+      return %s : tensor<?x32xf32>
+    }
+    ```
+    After:
+    ```mlir
+    llm.weight @w : !llm.weight<32x64, bf16> from [{tensor = "w"} ]
+    tile.task @layer.0 rows(%row, %column of 1) (%x: !tile.rows<64>, %w: !llm.weight<32x64, bf16, tile = 32, panel = 32>, %r: !tile.rows<32>, %out: !tile.rows<32>) {
+      %c0 = arith.constant 0 : index
+      %a = tile.load %x[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
+      %b = arith.truncf %a : tensor<64xf32> to tensor<64xbf16>
+      %y = tile.dot %b, %w[%column] : tensor<64xbf16>, !llm.weight<32x64, bf16, tile = 32, panel = 32> -> tensor<32xf32>
+      %c32 = arith.constant 32 : index
+      %at = arith.muli %column, %c32 : index
+      %l = tile.load %r[%row, %at] : !tile.rows<32> -> tensor<32xf32>
+      %s = arith.addf %l, %y : tensor<32xf32>
+      tile.store %s, %out[%row, %at] : tensor<32xf32>, !tile.rows<32>
+    }
+    func.func private @layer(%x: !tile.rows<64>, %r: !tile.rows<32>, %w: !llm.weight<32x64, bf16, tile = 32, panel = 32>, %out: !tile.rows<32>) {
+      tile.launch @layer.0(%x, %w, %r, %out) : !tile.rows<64>, !llm.weight<32x64, bf16, tile = 32, panel = 32>, !tile.rows<32>, !tile.rows<32>
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::llmc::tile::TileDialect"];
+}
+
+def PlanMemoryPass : Pass<"llmc-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "give every buffer, weight and cache its place";
+  let description = [{
+    Buffers of the step share one arena by live range: first those of `@step`, behind them those of the layer that runs.
+    Offsets of buffers are bytes per row of the batch; weights and the layers' parts of a cache page get byte offsets.
+    Before:
+    ```mlir
+    llm.weight @g : !llm.weight<64, plain> from [{tensor = "g"} ]
+    tile.task @t rows(%row, %column of 1) (%a: !tile.rows<64>) {
+    }
+    func.func @step(%batch: !llm.batch) {
+      %a = tile.alloc : !tile.rows<64>
+      tile.launch @t(%a) : !tile.rows<64>
+      return
+    }
+    ```
+    After:
+    ```mlir
+    llm.weight @g : !llm.weight<64, plain> from [{tensor = "g"} ] {offset = 0 : i64}
+    tile.task @t rows(%row, %column of 1) (%a: !tile.rows<64>) {
+    }
+    func.func @step(%batch: !llm.batch) {
+      %a = tile.alloc at 0 : !tile.rows<64>
+      tile.launch @t(%a) : !tile.rows<64>
+      return
+    }
+    ```
+  }];
+}
+
+#endif // LLMC_PASSES_TD
