@@ -1,0 +1,150 @@
+// One function per stored type and form. Block layouts are ggml's; the packed side is docs/weight-layouts.md.
+#include "lib/weights/BlockCodecs.h"
+#include "lib/weights/SmallFloats.h"
+#include <algorithm>
+#include <cstring>
+
+namespace llmc {
+namespace {
+
+uint16_t loadHalf(const uint8_t *bytes) { return static_cast<uint16_t>(bytes[0] | bytes[1] << 8); }
+
+void storeHalf(uint8_t *bytes, uint16_t half) {
+  bytes[0] = static_cast<uint8_t>(half);
+  bytes[1] = static_cast<uint8_t>(half >> 8);
+}
+
+// False when the rounded value is infinite and was not so before.
+bool storeRounded(uint8_t *bytes, float value, bool wasFinite) {
+  uint16_t half = f16FromF32(value);
+  storeHalf(bytes, half);
+  return f16IsFinite(half) || !wasFinite;
+}
+
+// 32 codes as bytes, four of a lane to a word.
+void storeByteCodes(const uint8_t *codes, GroupTarget target) {
+  for (int64_t word = 0; word < 8; ++word)
+    std::memcpy(target.codes + word * laneStride, codes + 4 * word, 4);
+}
+
+// 16 bytes with codes 0..15 in the low and 16..31 in the high nibbles: also how ggml stores groups of 32.
+void storeNibblePairs(const uint8_t *pairs, GroupTarget target) {
+  for (int64_t word = 0; word < 4; ++word)
+    std::memcpy(target.codes + word * laneStride, pairs + 4 * word, 4);
+}
+
+// Q8_0: f16 scale, 32 signed codes.
+bool moveQ8_0(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 34;
+  uint8_t codes[32];
+  for (int k = 0; k < 32; ++k) {
+    // code + 128. ggml never writes -128, which kernels with the sign trick could not take: it becomes -127.
+    uint8_t shifted = block[2 + k] ^ 0x80;
+    codes[k] = std::max<uint8_t>(shifted, 1);
+  }
+  storeByteCodes(codes, target);
+  std::memcpy(target.scale, block, 2);
+  return true;
+}
+
+// Q4_0: f16 scale, 16 bytes of nibbles; value = (nibble - 8) * scale.
+bool moveQ4_0(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 18;
+  storeNibblePairs(block + 2, target);
+  std::memcpy(target.scale, block, 2);
+  return true;
+}
+
+bool moveQ4_0ToI8(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 18;
+  uint8_t codes[32];
+  for (int k = 0; k < 16; ++k) {
+    codes[k] = static_cast<uint8_t>((block[2 + k] & 15) + 120); // - 8 + 128
+    codes[k + 16] = static_cast<uint8_t>((block[2 + k] >> 4) + 120);
+  }
+  storeByteCodes(codes, target);
+  std::memcpy(target.scale, block, 2);
+  return true;
+}
+
+// value = nibble * scale - 8 * scale; the product by 8 is exact.
+bool moveQ4_0ToI4M(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 18;
+  storeNibblePairs(block + 2, target);
+  std::memcpy(target.scale, block, 2);
+  uint16_t scale = loadHalf(block);
+  return storeRounded(target.minimum, -8.0f * f32FromF16(scale), f16IsFinite(scale));
+}
+
+// Q4_1: f16 scale, f16 minimum, 16 bytes of nibbles.
+bool moveQ4_1(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 20;
+  storeNibblePairs(block + 4, target);
+  std::memcpy(target.scale, block, 2);
+  std::memcpy(target.minimum, block + 2, 2);
+  return true;
+}
+
+// Q5_0: f16 scale, 32 high bits, 16 bytes of nibbles; value = (code - 16) * scale.
+bool moveQ5_0(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 22;
+  uint32_t high = static_cast<uint32_t>(loadHalf(block + 2)) | static_cast<uint32_t>(loadHalf(block + 4)) << 16;
+  uint8_t codes[32];
+  for (int k = 0; k < 16; ++k) {
+    codes[k] = static_cast<uint8_t>(((block[6 + k] & 15) | ((high >> k) & 1) << 4) + 112); // - 16 + 128
+    codes[k + 16] = static_cast<uint8_t>(((block[6 + k] >> 4) | ((high >> (k + 16)) & 1) << 4) + 112);
+  }
+  storeByteCodes(codes, target);
+  std::memcpy(target.scale, block, 2);
+  return true;
+}
+
+// Q4_K: f16 d and dmin, eight 6-bit scales and minima in 12 bytes, 128 bytes of nibbles: 32 bytes hold one group of 32
+// in their low nibbles and the next in the high ones. value = d * scale * nibble - dmin * minimum.
+bool moveQ4_K(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group / 8 * 144;
+  const uint8_t *packed = block + 4;
+  int64_t sub = group % 8;
+  int scale, minimum;
+  if (sub < 4) {
+    scale = packed[sub] & 63;
+    minimum = packed[sub + 4] & 63;
+  } else {
+    scale = (packed[sub + 4] & 15) | (packed[sub - 4] >> 6) << 4;
+    minimum = (packed[sub + 4] >> 4) | (packed[sub] >> 6) << 4;
+  }
+  const uint8_t *nibbles = block + 16 + sub / 2 * 32;
+  int shift = sub % 2 * 4;
+  uint8_t pairs[16];
+  for (int k = 0; k < 16; ++k)
+    pairs[k] = static_cast<uint8_t>(((nibbles[k] >> shift) & 15) | ((nibbles[k + 16] >> shift) & 15) << 4);
+  storeNibblePairs(pairs, target);
+  uint16_t d = loadHalf(block), dmin = loadHalf(block + 2);
+  bool fits = storeRounded(target.scale, f32FromF16(d) * static_cast<float>(scale), f16IsFinite(d));
+  return storeRounded(target.minimum, -f32FromF16(dmin) * static_cast<float>(minimum), f16IsFinite(dmin)) && fits;
+}
+
+constexpr BlockCodec codecs[] = {
+    {"Q8_0", WeightForm::I8, 32, 34, true, moveQ8_0},       {"Q4_0", WeightForm::I4, 32, 18, true, moveQ4_0},
+    {"Q4_0", WeightForm::I4M, 32, 18, true, moveQ4_0ToI4M}, {"Q4_0", WeightForm::I8, 32, 18, true, moveQ4_0ToI8},
+    {"Q4_1", WeightForm::I4M, 32, 20, true, moveQ4_1},      {"Q5_0", WeightForm::I8, 32, 22, true, moveQ5_0},
+    {"Q4_K", WeightForm::I4M, 256, 144, false, moveQ4_K},
+};
+
+} // namespace
+
+GroupTarget groupTarget(uint8_t *block, WeightForm form, int64_t group, int64_t lane) {
+  int64_t groupBytes = form == WeightForm::I8 ? 512 : 256;
+  uint8_t *scales = block + 2 * groupBytes;
+  int64_t slot = 2 * lanesPerBlock * group + 2 * lane;
+  return {block + groupBytes * group + 4 * lane, scales + slot, scales + 4 * lanesPerBlock + slot};
+}
+
+const BlockCodec *blockCodec(std::string_view storage, WeightForm form) {
+  for (const BlockCodec &codec : codecs)
+    if (codec.storage == storage && codec.form == form)
+      return &codec;
+  return nullptr;
+}
+
+} // namespace llmc

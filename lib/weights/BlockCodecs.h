@@ -1,0 +1,30 @@
+// Stored 4- and 8-bit blocks that a quantised form holds as they are: their codes and scales move, nothing is
+// requantised.
+#pragma once
+#include "lib/weights/PackedLayout.h"
+#include <string_view>
+
+namespace llmc {
+
+// Where one lane of one group of 32 lies in a block of a form: code words of 4 bytes `laneStride` apart.
+struct GroupTarget {
+  uint8_t *codes;
+  uint8_t *scale;   // f16
+  uint8_t *minimum; // f16, form i4m only
+};
+inline constexpr int64_t laneStride = lanesPerBlock * 4;
+GroupTarget groupTarget(uint8_t *block, WeightForm form, int64_t group, int64_t lane);
+
+struct BlockCodec {
+  std::string_view storage;
+  WeightForm form;
+  int64_t blockValues, blockBytes; // of the storage
+  bool exact; // else: scales and minima are rounded to f16 (relative 2^-11), codes are the stored ones
+  // Moves group `group` (32 values) of a stored row. False when a scale or minimum does not fit f16.
+  bool (*moveGroup)(const uint8_t *row, int64_t group, GroupTarget target);
+};
+
+// The codec for this pair, or null: then the numbers go through f32 and are quantised.
+const BlockCodec *blockCodec(std::string_view storage, WeightForm form);
+
+} // namespace llmc

@@ -1,0 +1,197 @@
+// Packing one tile per form, and the loop over tiles.
+#include "lib/weights/Pack.h"
+#include "lib/weights/BlockCodecs.h"
+#include "lib/weights/OrderedWork.h"
+#include "lib/weights/Quantize.h"
+#include "lib/weights/SmallFloats.h"
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+static_assert(std::endian::native == std::endian::little, "packed weights are written in the host's byte order");
+
+namespace llmc {
+namespace {
+
+class TilePacker {
+public:
+  TilePacker(const WeightReader &reader, const PackedLayout &layout) : reader_(reader), layout_(layout) {}
+  Status pack(int64_t tile, std::vector<uint8_t> &out) const;
+
+private:
+  // The rows of one tile: as f32, and for places whose stored blocks are moved, those blocks.
+  struct Rows {
+    std::vector<float> values;                // [paddedTile][K]; empty when all places are moved
+    std::vector<const BlockCodec *> codecs;   // per place; null: quantise the f32
+    std::vector<std::vector<uint8_t>> stored; // per place
+  };
+  StatusOr<Rows> read(int64_t tile) const;
+  Status readStored(Rows &rows, size_t place, int64_t row) const;
+  void packF32(const Rows &rows, uint8_t *out) const;
+  void packBf16(const Rows &rows, uint8_t *out) const;
+  Status packBlocks(const Rows &rows, uint8_t *out) const;
+  Status packGroup(const Rows &rows, int64_t panel, int64_t group, uint8_t *block) const;
+
+  const WeightReader &reader_;
+  const PackedLayout &layout_;
+};
+
+Status TilePacker::readStored(Rows &rows, size_t place, int64_t row) const {
+  const BlockCodec &codec = *rows.codecs[place];
+  if (layout_.k % codec.blockValues != 0)
+    return Status::error("weight '" + reader_.name() + "' has rows of " + std::to_string(layout_.k) +
+                         ", which are no whole " + std::string(codec.storage) + " blocks of " +
+                         std::to_string(codec.blockValues));
+  rows.stored[place].resize(static_cast<size_t>(layout_.k / codec.blockValues * codec.blockBytes));
+  return reader_.readBlocks(row, rows.stored[place]);
+}
+
+StatusOr<TilePacker::Rows> TilePacker::read(int64_t tile) const {
+  Rows rows;
+  size_t places = static_cast<size_t>(layout_.paddedTile());
+  rows.codecs.resize(places);
+  rows.stored.resize(places);
+  std::vector<int64_t> wanted(places);
+  bool anyValues = !layout_.isQuantized();
+  for (size_t place = 0; place < places; ++place) {
+    int64_t row = layout_.rowAt(tile, static_cast<int64_t>(place));
+    wanted[place] = row;
+    if (row < 0 || !layout_.isQuantized())
+      continue;
+    if (reader_.add() == 0.0)
+      rows.codecs[place] = blockCodec(reader_.storageOf(row), layout_.form);
+    if (rows.codecs[place]) {
+      wanted[place] = -1;
+      LLMC_RETURN_IF_ERROR(readStored(rows, place, row));
+      continue;
+    }
+    if (layout_.form == WeightForm::I4M)
+      return Status::error("weight '" + reader_.name() + "' is stored as " + reader_.storageOf(row) +
+                           ", but form i4m is made from stored Q4_0, Q4_1 or Q4_K blocks only; choose i4 or i8");
+    anyValues = true;
+  }
+  if (anyValues) {
+    rows.values.resize(places * static_cast<size_t>(layout_.k));
+    LLMC_RETURN_IF_ERROR(reader_.readRows(wanted, rows.values.data()));
+  }
+  return rows;
+}
+
+Status TilePacker::pack(int64_t tile, std::vector<uint8_t> &out) const {
+  StatusOr<Rows> rows = read(tile);
+  if (!rows.ok())
+    return rows.status();
+  out.resize(static_cast<size_t>(*layout_.tileBytes().value()));
+  if (layout_.isQuantized())
+    return packBlocks(*rows, out.data());
+  if (layout_.form == WeightForm::BF16)
+    packBf16(*rows, out.data());
+  else if (layout_.form == WeightForm::F32)
+    packF32(*rows, out.data());
+  else // plain: k = 1, so the rows are the vector
+    std::memcpy(out.data(), rows->values.data(), out.size());
+  return {};
+}
+
+// A panel is a transposition [NP][K] -> [K][NP]; `chunk` of K at a time keeps the written lines in the first-level
+// cache.
+void TilePacker::packF32(const Rows &rows, uint8_t *out) const {
+  constexpr int64_t chunk = 16;
+  int64_t k = layout_.k, panel = layout_.panel;
+  for (int64_t first = 0; first < layout_.paddedTile(); first += panel) {
+    uint8_t *panelOut = out + first * k * 4;
+    for (int64_t k0 = 0; k0 < k; k0 += chunk) {
+      int64_t count = std::min(chunk, k - k0);
+      for (int64_t lane = 0; lane < panel; ++lane) {
+        const float *row = rows.values.data() + (first + lane) * k + k0;
+        for (int64_t i = 0; i < count; ++i)
+          std::memcpy(panelOut + ((k0 + i) * panel + lane) * 4, row + i, 4);
+      }
+    }
+  }
+}
+
+// The same with a word of two neighbours along K as the element.
+void TilePacker::packBf16(const Rows &rows, uint8_t *out) const {
+  constexpr int64_t chunk = 32;
+  int64_t k = layout_.k, panel = layout_.panel, words = (k + 1) / 2;
+  for (int64_t first = 0; first < layout_.paddedTile(); first += panel) {
+    uint8_t *panelOut = out + first * words * 4;
+    for (int64_t k0 = 0; k0 < k; k0 += chunk) {
+      int64_t count = std::min(chunk, k - k0);
+      for (int64_t lane = 0; lane < panel; ++lane) {
+        const float *row = rows.values.data() + (first + lane) * k + k0;
+        uint16_t rounded[chunk];
+        rounded[count - 1 + count % 2] = 0; // past K, where K is odd
+        for (int64_t i = 0; i < count; ++i)
+          rounded[i] = bf16FromF32(row[i]);
+        for (int64_t word = 0; word < (count + 1) / 2; ++word)
+          std::memcpy(panelOut + ((k0 / 2 + word) * panel + lane) * 4, rounded + 2 * word, 4);
+      }
+    }
+  }
+}
+
+Status TilePacker::packBlocks(const Rows &rows, uint8_t *out) const {
+  int64_t panels = layout_.paddedTile() / lanesPerBlock, bytes = layout_.blockBytes();
+  int64_t codeBytes = layout_.form == WeightForm::I8 ? 1024 : 512;
+  // Code 0 of each form; what no group below reaches stays so, with scale and minimum 0.
+  int zero = layout_.form == WeightForm::I8 ? 128 : layout_.form == WeightForm::I4 ? 0x88 : 0;
+  int64_t groups = (layout_.k + valuesPerGroup - 1) / valuesPerGroup;
+  for (int64_t kBlock = 0; kBlock < layout_.numKBlocks(); ++kBlock)
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      uint8_t *block = out + (kBlock * panels + panel) * bytes;
+      std::memset(block, zero, static_cast<size_t>(codeBytes));
+      std::memset(block + codeBytes, 0, static_cast<size_t>(bytes - codeBytes));
+      for (int64_t group = 2 * kBlock; group < std::min(2 * kBlock + 2, groups); ++group)
+        LLMC_RETURN_IF_ERROR(packGroup(rows, panel, group, block));
+    }
+  return {};
+}
+
+Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uint8_t *block) const {
+  int64_t place = panel * lanesPerBlock, k0 = group * valuesPerGroup;
+  if (!rows.values.empty()) {
+    LaneGroup values;
+    int64_t count = std::min(valuesPerGroup, layout_.k - k0);
+    if (count < valuesPerGroup)
+      std::fill_n(&values.w[0][0], valuesPerGroup * lanesPerBlock, 0.0f);
+    for (int64_t lane = 0; lane < lanesPerBlock; ++lane) {
+      const float *row = rows.values.data() + (place + lane) * layout_.k + k0;
+      for (int64_t i = 0; i < count; ++i)
+        values.w[i][lane] = row[i];
+    }
+    bool fits =
+        layout_.form == WeightForm::I8 ? quantizeI8(values, block, group % 2) : quantizeI4(values, block, group % 2);
+    if (!fits)
+      return Status::error("weight '" + reader_.name() + "' has elements near column " + std::to_string(k0) +
+                           " that are not finite, or too large for an f16 scale; choose bf16 or f32");
+  }
+  // Moved lanes go over what was quantised from their zeros.
+  for (int64_t lane = 0; lane < lanesPerBlock; ++lane) {
+    size_t at = static_cast<size_t>(place + lane);
+    const BlockCodec *codec = rows.codecs[at];
+    if (codec && !codec->moveGroup(rows.stored[at].data(), group, groupTarget(block, layout_.form, group % 2, lane)))
+      return Status::error("weight '" + reader_.name() + "' has " + std::string(codec->storage) +
+                           " scales near column " + std::to_string(k0) + " that do not fit f16; choose bf16 or f32");
+  }
+  return {};
+}
+
+} // namespace
+
+Status packWeight(const WeightRecipe &recipe, const PackedLayout &layout, const TensorReader &tensors,
+                  const ByteSink &sink, int threads) {
+  LLMC_RETURN_IF_ERROR(checkLayout(layout).inside("weight '" + recipe.name + "'"));
+  LLMC_ASSIGN_OR_RETURN(WeightReader reader, WeightReader::open(recipe, tensors));
+  if (reader.numRows() != layout.n || reader.rowLength() != layout.k)
+    return Status::error("weight '" + recipe.name + "' is [" + std::to_string(reader.numRows()) + ", " +
+                         std::to_string(reader.rowLength()) + "], but its layout is of [" + std::to_string(layout.n) +
+                         ", " + std::to_string(layout.k) + "]");
+  TilePacker packer(reader, layout);
+  return runInOrder(
+      layout.numTiles(), threads, [&](int64_t tile, std::vector<uint8_t> &out) { return packer.pack(tile, out); },
+      sink);
+}
+
+} // namespace llmc

@@ -1,0 +1,52 @@
+// Where the bytes of a packed weight lie: tiles, places, panels and blocks of docs/weight-layouts.md as arithmetic. No
+// data.
+#pragma once
+#include "dialects/llm/LlmDialect.h"
+#include "runtime/support/CheckedSize.h"
+#include "runtime/support/Status.h"
+#include <cstdint>
+
+namespace llmc {
+
+using llm::WeightForm;
+
+inline constexpr int64_t lanesPerBlock = 16;  // output channels of a block of a quantised form
+inline constexpr int64_t valuesPerBlock = 64; // of K
+inline constexpr int64_t valuesPerGroup = 32; // of K, with one scale
+inline constexpr int64_t plainPadding = 64;   // elements
+
+// Where a row of the weight went.
+struct TilePlace {
+  int64_t tile, place;
+};
+
+struct PackedLayout {
+  int64_t n = 0, k = 0; // rows and row length; a plain vector has n elements and k = 1
+  WeightForm form = WeightForm::Any;
+  int64_t tile = 0, panel = 0, interleave = 0; // all 0 for a plain vector, which is one tile
+
+  bool isQuantized() const;
+  int64_t paddedTile() const; // places of a tile, with those past `tile`
+  int64_t numTiles() const;
+  int64_t numKBlocks() const { return (k + valuesPerBlock - 1) / valuesPerBlock; }
+  int64_t blockBytes() const; // of a quantised form
+  CheckedSize tileBytes() const;
+  CheckedSize bytes() const;
+  // The row at a place of a tile, or -1 where there is none (its elements are zero).
+  int64_t rowAt(int64_t tileIndex, int64_t place) const;
+  TilePlace placeOf(int64_t row) const;
+};
+
+// Says what docs/weight-layouts.md forbids; the functions of PackedLayout trust a layout that passed.
+Status checkLayout(const PackedLayout &layout);
+// The checked layout of a weight whose form is chosen: a vector or a tiled matrix.
+StatusOr<PackedLayout> layoutOf(llm::WeightType type);
+
+struct Tiling {
+  int64_t tile, panel;
+};
+// The panel that fits tiles of `rowsPerTile` rows: the largest multiple of 16 up to 64 that divides the padded tile,
+// but 80 whole for 80, which would otherwise fall apart into panels of 16. Quantised forms always have 16.
+Tiling tilingFor(int64_t rowsPerTile, WeightForm form);
+
+} // namespace llmc

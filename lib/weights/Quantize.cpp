@@ -1,0 +1,142 @@
+// Absolute-maximum 8-bit and searched 4-bit quantisation.
+#include "lib/weights/Quantize.h"
+#include "lib/weights/BlockCodecs.h"
+#include "lib/weights/SmallFloats.h"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace llmc {
+namespace {
+
+constexpr int lanes = lanesPerBlock;
+using LaneFloats = float[lanes];
+
+// To the nearest integer, ties to even, for |x| < 2^22: the addition leaves no bits for a fraction.
+inline float roundToInteger(float x) { return (x + 0x1.8p23f) - 0x1.8p23f; }
+
+// The element of largest magnitude with its sign. False when some element is not finite.
+bool extremes(const LaneGroup &values, LaneFloats &extreme) {
+  LaneFloats poison = {};
+  std::fill_n(extreme, lanes, 0.0f);
+  for (const LaneFloats &row : values.w)
+    for (int l = 0; l < lanes; ++l) {
+      poison[l] += row[l] * 0.0f; // NaN from then on
+      extreme[l] = std::fabs(row[l]) > std::fabs(extreme[l]) ? row[l] : extreme[l];
+    }
+  return std::all_of(poison, poison + lanes, [](float p) { return p == 0.0f; });
+}
+
+// Rounds scales to f16 and stores them; afterwards `scale` is what was stored and `inverse` 1 / scale, or 0 for scale
+// 0.
+bool storeScales(LaneFloats &scale, LaneFloats &inverse, uint8_t *block, WeightForm form, int64_t group) {
+  bool finite = true;
+  for (int l = 0; l < lanes; ++l) {
+    uint16_t half = f16FromF32(scale[l]);
+    finite &= f16IsFinite(half);
+    scale[l] = f32FromF16(half);
+    inverse[l] = scale[l] != 0.0f ? 1.0f / scale[l] : 0.0f;
+    uint8_t *bytes = groupTarget(block, form, group, l).scale;
+    bytes[0] = static_cast<uint8_t>(half);
+    bytes[1] = static_cast<uint8_t>(half >> 8);
+  }
+  return finite;
+}
+
+inline float clampedCode(float value, float inverse, float low, float high) {
+  return roundToInteger(std::min(std::max(value * inverse, low), high));
+}
+
+// Codes of the whole group plus `offset`, as bytes.
+void codesOf(const LaneGroup &values, const LaneFloats &inverse, float low, float high, int offset,
+             uint8_t (&codes)[valuesPerGroup][lanes]) {
+  for (int k = 0; k < valuesPerGroup; ++k)
+    for (int l = 0; l < lanes; ++l)
+      codes[k][l] = static_cast<uint8_t>(static_cast<int>(clampedCode(values.w[k][l], inverse[l], low, high)) + offset);
+}
+
+struct Search {
+  LaneFloats scale = {}; // best so far
+  LaneFloats gain = {};  // the part of sum w^4 that it explains: sum w^2 error^2 = sum w^4 - gain
+};
+
+// Codes for 1 / scale = steps / extreme; the scale that fits these codes best, with weights w^2; kept if better.
+void tryScale(const LaneGroup &values, const LaneFloats &extreme, float steps, Search &search) {
+  LaneFloats inverse, cross = {}, square = {};
+  for (int l = 0; l < lanes; ++l)
+    inverse[l] = extreme[l] != 0.0f ? steps / extreme[l] : 0.0f;
+  for (const LaneFloats &row : values.w)
+    for (int l = 0; l < lanes; ++l) {
+      float w = row[l], code = clampedCode(w, inverse[l], -8.0f, 7.0f);
+      float weighted = w * w * code;
+      cross[l] += weighted * w;
+      square[l] += weighted * code;
+    }
+  for (int l = 0; l < lanes; ++l) {
+    float scale = square[l] > 0.0f ? cross[l] / square[l] : 0.0f;
+    float gain = scale * cross[l];
+    bool better = gain > search.gain[l];
+    search.scale[l] = better ? scale : search.scale[l];
+    search.gain[l] = better ? gain : search.gain[l];
+  }
+}
+
+// Each lane times a power of two that brings its largest element to [1, 2), so that no fourth power under- or
+// overflows.
+void normalize(const LaneGroup &values, LaneFloats &extreme, LaneGroup &normal, LaneFloats &unit) {
+  LaneFloats factor;
+  for (int l = 0; l < lanes; ++l) {
+    int exponent = extreme[l] != 0.0f ? std::clamp(std::ilogb(extreme[l]), -126, 126) : 0;
+    unit[l] = std::ldexp(1.0f, exponent);
+    factor[l] = std::ldexp(1.0f, -exponent);
+    extreme[l] *= factor[l];
+  }
+  for (int k = 0; k < valuesPerGroup; ++k)
+    for (int l = 0; l < lanes; ++l)
+      normal.w[k][l] = values.w[k][l] * factor[l];
+}
+
+} // namespace
+
+bool quantizeI8(const LaneGroup &values, uint8_t *block, int64_t group) {
+  LaneFloats scale, inverse;
+  if (!extremes(values, scale))
+    return false;
+  for (float &s : scale)
+    s = std::fabs(s) / 127.0f;
+  if (!storeScales(scale, inverse, block, WeightForm::I8, group))
+    return false;
+  uint8_t codes[valuesPerGroup][lanes];
+  codesOf(values, inverse, -127.0f, 127.0f, 128, codes);
+  uint8_t *out = block + 512 * group;
+  for (int word = 0; word < 8; ++word)
+    for (int l = 0; l < lanes; ++l)
+      for (int k = 0; k < 4; ++k)
+        out[64 * word + 4 * l + k] = codes[4 * word + k][l];
+  return true;
+}
+
+bool quantizeI4(const LaneGroup &values, uint8_t *block, int64_t group) {
+  LaneFloats extreme, unit, inverse;
+  if (!extremes(values, extreme))
+    return false;
+  LaneGroup normal;
+  normalize(values, extreme, normal, unit);
+  Search search;
+  for (int step = -12; step <= 12; ++step) // -6.8 .. -9.2
+    tryScale(normal, extreme, -8.0f - 0.1f * static_cast<float>(step), search);
+  for (int l = 0; l < lanes; ++l)
+    search.scale[l] *= unit[l];
+  if (!storeScales(search.scale, inverse, block, WeightForm::I4, group))
+    return false;
+  uint8_t codes[valuesPerGroup][lanes];
+  codesOf(values, inverse, -8.0f, 7.0f, 8, codes);
+  uint8_t *out = block + 256 * group;
+  for (int word = 0; word < 4; ++word)
+    for (int l = 0; l < lanes; ++l)
+      for (int k = 0; k < 4; ++k)
+        out[64 * word + 4 * l + k] = static_cast<uint8_t>(codes[4 * word + k][l] | codes[16 + 4 * word + k][l] << 4);
+  return true;
+}
+
+} // namespace llmc

@@ -1,0 +1,24 @@
+// Quantisation of f32 to the codes and scales of the forms i8 and i4, 16 output channels at a time: loops over the
+// lanes vectorise without reordering any sum, so results do not depend on the machine.
+#pragma once
+#include "lib/weights/PackedLayout.h"
+
+namespace llmc {
+
+// One group of 32 along K of 16 channels.
+struct LaneGroup {
+  alignas(64) float w[valuesPerGroup][lanesPerBlock];
+};
+
+// Both write group `group` of a block for all lanes, and return false when a value or a scale is not finite in f16:
+// then the block is not to be used. A group of zeros gets scale 0.
+
+// scale = max|w| / 127 as f16; codes by the rounded scale. |error| <= 0.5001 * scale + 127 * 2^-25: half a step, and
+// where the scale is a subnormal f16 (max|w| < 0.0078) what its rounding takes from the largest code.
+bool quantizeI8(const LaneGroup &values, uint8_t *block, int64_t group);
+
+// Codes -8..7. Of 25 scales around the one that maps the largest |w| to -8, each refined by least squares, the one with
+// the smallest sum of w^2 * error^2 (large weights move outputs most).
+bool quantizeI4(const LaneGroup &values, uint8_t *block, int64_t group);
+
+} // namespace llmc
