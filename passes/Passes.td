@@ -160,6 +160,24 @@ def FormTileTasksPass : Pass<"llmc-form-tile-tasks", "::mlir::ModuleOp"> {
   let dependentDialects = ["::llmc::tile::TileDialect"];
 }
 
+def ScheduleTasksPass : Pass<"llmc-schedule-tasks", "::mlir::ModuleOp"> {
+  let summary = "choose for every task how many rows its kernels take at a time";
+  let description = [{
+    Adds the `schedule` attribute, plain data computed from the task and the target: rows per block and, for products, the
+    row counts for which kernels are made. Results do not depend on it.
+    Before:
+    ```mlir
+    tile.task @t rows(%row, %column of 1) (%a: !tile.rows<64>, %b: !tile.rows<64>) {
+      %c0 = arith.constant 0 : index
+      %x = tile.load %a[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
+      tile.store %x, %b[%row, %c0] : tensor<64xf32>, !tile.rows<64>
+    }
+    ```
+    After: the same with a schedule.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"host\"", "a name that `llmc doctor` lists">];
+}
+
 def PlanMemoryPass : Pass<"llmc-plan-memory", "::mlir::ModuleOp"> {
   let summary = "give every buffer, weight and cache its place";
   let description = [{

@@ -1,0 +1,29 @@
+// The phases of a compilation, in order: what `--dump-phases` writes and `--stop-after` names.
+#pragma once
+#include "lib/target/CpuTarget.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+struct PhaseOptions {
+  std::string weights = "stored"; // stored, f32, bf16, int8, int4
+  std::string kvElement = "bf16"; // f32 or bf16
+  int64_t kvPage = 64;            // positions
+  std::string target = "host";
+  // Names of phases that are optimisations and shall not run: "fuse".
+  std::vector<std::string> without;
+};
+
+/// Names in order: import, verify, fuse, forms, pages, tasks, schedule, memory.
+std::vector<std::string> phaseNames();
+
+/// Runs the phases over a module as the importer made it. After each one (also after "import", which runs nothing) calls
+/// `after(name, module)`; stops early when that fails or when the phase is `stopAfter`. The module verifies after each.
+mlir::LogicalResult runPhases(mlir::ModuleOp module, const PhaseOptions &options, const std::string &stopAfter,
+                              const std::function<mlir::LogicalResult(const std::string &, mlir::ModuleOp)> &after);
+
+} // namespace llmc
