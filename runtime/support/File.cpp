@@ -1,4 +1,5 @@
 #include "runtime/support/File.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -27,15 +28,44 @@ struct OpenFile {
   }
 };
 
+// A path from a file may hold a NUL, which the system would take for its end.
+bool holdsNul(const std::string &path) { return path.find('\0') != std::string::npos; }
+
 // O_NONBLOCK: opening a FIFO must not hang; only regular files pass.
 Status openRegular(const std::string &path, OpenFile &file) {
+  if (holdsNul(path))
+    return Status::error(std::string(path.c_str()) + ": the path holds a NUL byte at " +
+                         std::to_string(path.find('\0')));
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd < 0)
     return systemError(path, "open");
   if (::fstat(file.fd, &file.st) != 0)
     return systemError(path, "read");
+  if (S_ISDIR(file.st.st_mode))
+    return Status::error(path + ": is a folder, expected a file");
   if (!S_ISREG(file.st.st_mode))
     return Status::error(path + ": not a regular file");
+  return {};
+}
+
+Status changedSize(const std::string &path, uint64_t atOpen, uint64_t now) {
+  return Status::error(path + ": changed while it was read: " + std::to_string(atOpen) + " bytes at open, " +
+                       std::to_string(now) + " now");
+}
+
+// Fills `bytes` from `offset` of a file that had all of it at open.
+Status readFully(const std::string &path, const OpenFile &file, uint64_t offset, std::string &bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    ssize_t n = ::pread(file.fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return systemError(path, "read");
+    if (n == 0)
+      return changedSize(path, static_cast<uint64_t>(file.st.st_size), offset + done);
+    done += static_cast<size_t>(n);
+  }
   return {};
 }
 
@@ -48,29 +78,29 @@ StatusOr<std::string> readFile(const std::string &path, uint64_t maxBytes) {
   if (size > maxBytes)
     return Status::error(path + ": file has " + std::to_string(size) + " bytes, limit " + std::to_string(maxBytes));
   std::string text(size, '\0');
-  size_t done = 0;
-  while (done < text.size()) {
-    ssize_t n = ::read(file.fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return systemError(path, "read");
-    if (n == 0)
-      return Status::error(path + ": changed while it was read: " + std::to_string(size) + " bytes at open, " +
-                           std::to_string(done) + " now");
-    done += static_cast<size_t>(n);
-  }
+  LLMC_RETURN_IF_ERROR(readFully(path, file, 0, text));
   return text;
+}
+
+StatusOr<FilePart> readFilePart(const std::string &path, uint64_t offset, uint64_t maxBytes) {
+  OpenFile file;
+  LLMC_RETURN_IF_ERROR(openRegular(path, file));
+  FilePart part;
+  part.fileBytes = static_cast<uint64_t>(file.st.st_size);
+  if (offset < part.fileBytes)
+    part.bytes.resize(std::min(maxBytes, part.fileBytes - offset));
+  LLMC_RETURN_IF_ERROR(readFully(path, file, offset, part.bytes));
+  return part;
 }
 
 bool fileExists(const std::string &path) {
   struct stat st = {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+  return !holdsNul(path) && ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
 }
 
 bool isFolder(const std::string &path) {
   struct stat st = {};
-  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+  return !holdsNul(path) && ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 StatusOr<MappedFile> MappedFile::open(const std::string &path) {
@@ -80,6 +110,7 @@ StatusOr<MappedFile> MappedFile::open(const std::string &path) {
   mapped.path_ = path;
   mapped.size_ = static_cast<size_t>(file.st.st_size);
   mapped.modifiedNanoseconds_ = modifiedNanoseconds(file.st);
+  mapped.inode_ = file.st.st_ino;
   if (mapped.size_ > 0) {
     void *data = ::mmap(nullptr, mapped.size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
     if (data == MAP_FAILED)
@@ -95,6 +126,7 @@ MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(modifiedNanoseconds_, other.modifiedNanoseconds_);
+  std::swap(inode_, other.inode_);
   std::swap(path_, other.path_);
   return *this;
 }
@@ -109,8 +141,9 @@ Status MappedFile::checkUnchanged() const {
   if (::stat(path_.c_str(), &st) != 0)
     return systemError(path_, "read");
   if (static_cast<size_t>(st.st_size) != size_)
-    return Status::error(path_ + ": changed while it was read: " + std::to_string(size_) + " bytes at open, " +
-                         std::to_string(st.st_size) + " now");
+    return changedSize(path_, size_, static_cast<uint64_t>(st.st_size));
+  if (st.st_ino != inode_)
+    return Status::error(path_ + ": was replaced while it was read");
   if (modifiedNanoseconds(st) != modifiedNanoseconds_)
     return Status::error(path_ + ": changed while it was read");
   return {};

@@ -1,4 +1,4 @@
-// Files: bounded reading, read-only maps, and folders or files that appear whole or not at all.
+// Files: bounded reading and read-only maps. Writing is in AtomicOutput.h.
 #pragma once
 #include "runtime/support/Status.h"
 #include <cstddef>
@@ -12,6 +12,12 @@ namespace llmc {
 
 // The whole file as bytes; an error when it holds more than `maxBytes` or is not a regular file.
 StatusOr<std::string> readFile(const std::string &path, uint64_t maxBytes);
+// At most `maxBytes` bytes from `offset` on (fewer where the file ends), and the size of the whole file.
+struct FilePart {
+  std::string bytes;
+  uint64_t fileBytes = 0;
+};
+StatusOr<FilePart> readFilePart(const std::string &path, uint64_t offset, uint64_t maxBytes);
 bool fileExists(const std::string &path);
 bool isFolder(const std::string &path);
 
@@ -32,6 +38,7 @@ private:
   const uint8_t *data_ = nullptr;
   size_t size_ = 0;
   int64_t modifiedNanoseconds_ = 0;
+  uint64_t inode_ = 0;
   std::string path_;
 };
 

@@ -4,6 +4,7 @@
 
 namespace llmc::limits {
 inline constexpr int jsonDepth = 64;
+inline constexpr uint64_t jsonValues = 1u << 23;
 inline constexpr uint64_t safetensorsHeaderBytes = 100'000'000;
 inline constexpr uint64_t tensorsPerFile = 1u << 18;
 inline constexpr uint64_t tensorsPerModel = 1u << 21;
@@ -17,6 +18,7 @@ inline constexpr uint64_t experts = 65536;
 inline constexpr uint64_t ggufKeys = 1u << 16;
 inline constexpr uint64_t ggufStringBytes = 64u << 20;
 inline constexpr int ggufArrayNesting = 4;
+inline constexpr uint64_t ggufHeaderBytes = 1u << 30;
 inline constexpr uint64_t templateSourceBytes = 256u << 10;
 inline constexpr uint64_t templateOutputBytes = 4u << 20;
 inline constexpr uint64_t templateSteps = 1'000'000;
