@@ -30,6 +30,8 @@ func.func @program(%h: !tile.rows<576>) {
   tile.launch @add(%h, %s) : !tile.rows<576>, !tile.rows<576>
   // CHECK: tile.launch @add(%{{.+}}, %{{.+}}) recording : !tile.rows<576>, !tile.rows<576>
   tile.launch @add(%h, %s) recording : !tile.rows<576>, !tile.rows<576>
+  // CHECK: tile.launch @empty(){{$}}
+  tile.launch @empty()
   return
 }
 
