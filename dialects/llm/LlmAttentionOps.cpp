@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace llmc::llm;
 
-//===-- verifiers ---------------------------------------------------------------------------------------------------===//
+//===-- verifiers
+//---------------------------------------------------------------------------------------------------===//
 
 LogicalResult SplitHeadsOp::verify() {
   if (failed(verifyRows(*this, getInput().getType(), 2)) || failed(verifyRows(*this, getType(), 3)))
@@ -32,8 +33,8 @@ LogicalResult RopeTableOp::verify() {
     return emitOpError() << "has no frequencies";
   int64_t expected = 2 * static_cast<int64_t>(getFrequencies().size());
   if (channelsOf(getType()) != expected) // C2
-    return emitOpError() << "has " << channelsOf(getType()) << " channels, expected " << expected << ": cosines and sines of "
-                         << expected / 2 << " frequencies";
+    return emitOpError() << "has " << channelsOf(getType()) << " channels, expected " << expected
+                         << ": cosines and sines of " << expected / 2 << " frequencies";
   return success();
 }
 
@@ -45,6 +46,8 @@ LogicalResult RopeOp::verify() {
   int64_t turned = channelsOf(getTable().getType()), channels = channelsOf(getType());
   if (turned > channels) // C2
     return emitOpError() << "turns " << turned << " channels, but a head has " << channels;
+  if (turned % 2 != 0) // C3
+    return emitOpError() << "has a table of " << turned << " channels, expected as many cosines as sines";
   return success();
 }
 
@@ -74,17 +77,18 @@ LogicalResult AttentionOp::verify() {
   if (shape[1] % kv.getHeads() != 0) // C2
     return emitOpError() << "has " << shape[1] << " query heads, expected a multiple of the " << kv.getHeads()
                          << " key-value heads";
-  if (!(getScale().convertToFloat() > 0) || getSoftcap().convertToFloat() < 0 ||
-      static_cast<int64_t>(getWindow()) < 0) // C3
+  if (!(getScale().convertToFloat() > 0) || getScale().isInfinity() || !(getSoftcap().convertToFloat() >= 0) ||
+      getSoftcap().isInfinity() || static_cast<int64_t>(getWindow()) < 0) // C3
     return emitOpError() << "has scale " << getScale().convertToFloat() << ", softcap " << getSoftcap().convertToFloat()
                          << " and window " << static_cast<int64_t>(getWindow())
-                         << ", expected a positive scale and no negative value";
+                         << ", expected finite numbers, a positive scale and no negative value";
   if (!getKv().getDefiningOp<KvAppendOp>()) // C4
     return emitOpError() << "reads a state that this step has not grown; append the rows' keys and values first";
   return success();
 }
 
-//===-- costs -------------------------------------------------------------------------------------------------------===//
+//===-- costs
+//-------------------------------------------------------------------------------------------------------===//
 
 namespace {
 int64_t rowBytes(int64_t rows, Type type) { return 4 * rows * elementsPerRow(type); }
@@ -103,7 +107,9 @@ int64_t MergeHeadsOp::bytes(int64_t, int64_t) { return 0; }
 int64_t RopeTableOp::flops(int64_t rows, int64_t) { return 9 * rows * elementsPerRow(getType()); }
 int64_t RopeTableOp::bytes(int64_t rows, int64_t) { return rowBytes(rows, getType()); }
 int64_t RopeOp::flops(int64_t rows, int64_t) { return 3 * rows * elementsPerRow(getType()); }
-int64_t RopeOp::bytes(int64_t rows, int64_t) { return 2 * rowBytes(rows, getType()) + rowBytes(rows, getTable().getType()); }
+int64_t RopeOp::bytes(int64_t rows, int64_t) {
+  return 2 * rowBytes(rows, getType()) + rowBytes(rows, getTable().getType());
+}
 int64_t KvAppendOp::flops(int64_t, int64_t) { return 0; }
 int64_t KvAppendOp::bytes(int64_t rows, int64_t) {
   return 2 * rowBytes(rows, getKey().getType()) + rows * bytesPerPosition(getKv());

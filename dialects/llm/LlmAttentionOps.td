@@ -65,7 +65,7 @@ def Llm_RopeOp : Llm_ComputeOp<"rope", [AllTypesMatch<["input", "result"]>]> {
     | input | [T, H, D] | queries or keys                |
     | table | [T, 2n]   | of `llm.rope_table`            |
 
-    (C1) the input has heads. (C2) 2n is at most D.
+    (C1) the input has heads. (C2) 2n is at most D. (C3) the table has as many cosines as sines.
     ```mlir
     %y = llm.rope %q, %r : tensor<?x9x64xf32>, tensor<?x64xf32>
     ```

@@ -14,6 +14,13 @@
 #include "dialects/llm/LlmEnums.h.inc"
 #include "dialects/llm/LlmInterfaces.h.inc"
 
+namespace llmc::llm {
+/// Upper bound of every size in a type, and of the elements of a row: bytes of a whole weight still fit 64 bits.
+constexpr int64_t maxSize = int64_t(1) << 28;
+/// True for activations: tensor<?xCxf32> and tensor<?xHxDxf32>, sizes positive and at most maxSize elements per row.
+bool isRowsType(mlir::Type type);
+} // namespace llmc::llm
+
 #define GET_TYPEDEF_CLASSES
 #include "dialects/llm/LlmTypes.h.inc"
 

@@ -10,7 +10,8 @@ using namespace llmc::llm;
 #define GET_OP_CLASSES
 #include "dialects/llm/LlmOps.cpp.inc"
 
-//===-- shapes ------------------------------------------------------------------------------------------------------===//
+//===-- shapes
+//------------------------------------------------------------------------------------------------------===//
 
 int64_t llmc::llm::channelsOf(Type type) { return cast<RankedTensorType>(type).getShape().back(); }
 
@@ -21,14 +22,25 @@ int64_t llmc::llm::elementsPerRow(Type type) {
   return product;
 }
 
+bool llmc::llm::isRowsType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.getElementType().isF32() || (tensor.getRank() != 2 && tensor.getRank() != 3) ||
+      !tensor.isDynamicDim(0))
+    return false;
+  int64_t product = 1;
+  for (int64_t d : tensor.getShape().drop_front()) {
+    if (d <= 0 || d > maxSize / product) // a dynamic size is negative
+      return false;
+    product *= d;
+  }
+  return true;
+}
+
 LogicalResult llmc::llm::verifyRows(Operation *op, Type type, unsigned rank) {
   auto tensor = cast<RankedTensorType>(type);
   if (static_cast<unsigned>(tensor.getRank()) != rank)
     return op->emitOpError() << "has " << type << ", expected " << rank << " dimensions"
                              << (rank == 3 ? ": rows, heads and channels" : ": rows and channels");
-  for (int64_t d : tensor.getShape().drop_front())
-    if (ShapedType::isDynamic(d) || d <= 0)
-      return op->emitOpError() << "has " << type << ", expected static sizes after the rows";
   return success();
 }
 
@@ -97,16 +109,40 @@ LogicalResult verifyProduct(Operation *op, Value weight, Value bias, int64_t cha
 
 } // namespace
 
-//===-- symbols -----------------------------------------------------------------------------------------------------===//
+//===-- symbols
+//-----------------------------------------------------------------------------------------------------===//
+
+static LogicalResult verifySource(WeightOp op, Attribute source) {
+  auto dictionary = dyn_cast<DictionaryAttr>(source);
+  if (!dictionary || !dictionary.getAs<StringAttr>("tensor")) // C2
+    return op.emitOpError() << "has the source " << source << ", expected a dictionary with the name of a 'tensor'";
+  for (NamedAttribute entry : dictionary)
+    if (!llvm::is_contained({"tensor", "rows", "unpermute"}, entry.getName().strref()))
+      return op.emitOpError() << "has a source with '" << entry.getName().strref()
+                              << "' (known = tensor rows unpermute)";
+  if (Attribute rows = dictionary.get("rows")) {
+    auto range = dyn_cast<ArrayAttr>(rows);
+    auto bound = [&](unsigned i) {
+      auto number = dyn_cast<IntegerAttr>(range[i]);
+      return number && number.getType().isSignlessInteger(64) ? number.getInt() : -1;
+    };
+    if (!range || range.size() != 2 || bound(0) < 0 || bound(0) >= bound(1)) // C3
+      return op.emitOpError() << "takes rows " << rows << ", expected [begin, end) with 0 <= begin < end";
+  }
+  if (Attribute unpermute = dictionary.get("unpermute")) {
+    auto width = dyn_cast<IntegerAttr>(unpermute);
+    if (!width || !width.getType().isSignlessInteger(64) || width.getInt() <= 0 || width.getInt() % 2 != 0) // C4
+      return op.emitOpError() << "unpermutes heads of " << unpermute << " rows, expected an even positive number";
+  }
+  return success();
+}
 
 LogicalResult WeightOp::verify() {
   if (getSources().empty()) // C1
     return emitOpError() << "has no source";
-  for (Attribute source : getSources()) {
-    auto dictionary = dyn_cast<DictionaryAttr>(source);
-    if (!dictionary || !dictionary.getAs<StringAttr>("tensor")) // C2
-      return emitOpError() << "has the source " << source << ", expected a dictionary with the name of a 'tensor'";
-  }
+  for (Attribute source : getSources())
+    if (failed(verifySource(*this, source)))
+      return failure();
   return success();
 }
 
@@ -128,7 +164,8 @@ LogicalResult UseStateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-//===-- verifiers ---------------------------------------------------------------------------------------------------===//
+//===-- verifiers
+//---------------------------------------------------------------------------------------------------===//
 
 LogicalResult EmbeddingOp::verify() {
   if (failed(verifyRows(*this, getType(), 2)))
@@ -140,14 +177,12 @@ LogicalResult EmbeddingOp::verify() {
 }
 
 LogicalResult RmsNormOp::verify() {
-  auto type = cast<RankedTensorType>(getType());
-  if (failed(verifyRows(*this, type, type.getRank() == 3 ? 3 : 2)))
-    return failure();
+  Type type = getType();
   ArrayRef<int64_t> shape = cast<WeightType>(getWeight().getType()).getShape();
   if (shape != ArrayRef<int64_t>{channelsOf(type)}) // C1
     return emitOpError() << "has a weight of " << shapeText(shape) << ", expected [" << channelsOf(type) << "]";
-  if (!(getEps().convertToFloat() > 0)) // C2
-    return emitOpError() << "has eps " << getEps().convertToFloat() << ", expected more than 0";
+  if (!(getEps().convertToFloat() > 0) || getEps().isInfinity()) // C2
+    return emitOpError() << "has eps " << getEps().convertToFloat() << ", expected more than 0 and finite";
   return success();
 }
 
@@ -172,8 +207,8 @@ LogicalResult FusedLinearOp::verify() {
 }
 
 LogicalResult SoftcapOp::verify() {
-  if (!(getCap().convertToFloat() > 0)) // C1
-    return emitOpError() << "has cap " << getCap().convertToFloat() << ", expected more than 0";
+  if (!(getCap().convertToFloat() > 0) || getCap().isInfinity()) // C1
+    return emitOpError() << "has cap " << getCap().convertToFloat() << ", expected more than 0 and finite";
   return success();
 }
 
@@ -183,7 +218,8 @@ LogicalResult RecordOp::verify() {
   return verifyRows(*this, getValue().getType(), 2);
 }
 
-//===-- costs -------------------------------------------------------------------------------------------------------===//
+//===-- costs
+//-------------------------------------------------------------------------------------------------------===//
 
 namespace {
 // Operations per element of the elementwise ops; exp, tanh and erf count as 8.

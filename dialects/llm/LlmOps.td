@@ -14,7 +14,8 @@ class Llm_ComputeOp<string mnemonic, list<Trait> traits = []>
     : Llm_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<Llm_CostOpInterface>] # traits>;
 
 // [T, C] or [T, H, D]; T is dynamic.
-def Llm_Rows : RankedTensorOf<[F32]>;
+def Llm_Rows : Type<CPred<"::llmc::llm::isRowsType($_self)">, "rows: tensor<?xCxf32> or tensor<?xHxDxf32>, sizes positive",
+                    "::mlir::RankedTensorType">;
 
 def Llm_WeightOp : Llm_Op<"weight", [Symbol]> {
   let summary = "a weight of the model: where it comes from, never its data";
@@ -22,7 +23,8 @@ def Llm_WeightOp : Llm_Op<"weight", [Symbol]> {
     `W = concat_rows(sources) + add`. Each source is a dictionary: `tensor` (published name), optional `rows = [begin, end)`
     of its first dimension, optional `unpermute = D` (rows of each head of D rows go from interleaved pairs to halves).
 
-    (C1) there is at least one source. (C2) every source names a tensor.
+    (C1) there is at least one source. (C2) every source is a dictionary of these entries that names a tensor.
+    (C3) rows are two integers, 0 <= begin < end. (C4) unpermute is even and positive.
     ```mlir
     llm.weight @final_norm : !llm.weight<576> from [{tensor = "model.norm.weight"} ]
     ```

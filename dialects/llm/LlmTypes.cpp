@@ -66,7 +66,7 @@ Type WeightType::parse(AsmParser &parser) {
 void WeightType::print(AsmPrinter &printer) const {
   printer << '<';
   llvm::interleave(getShape(), printer.getStream(), "x");
-  if (getForm() != WeightForm::Any)
+  if (getForm() != WeightForm::Any || getInterleave())
     printer << ", " << stringifyWeightForm(getForm());
   if (getTile())
     printer << ", tile = " << getTile() << ", panel = " << getPanel();
@@ -77,16 +77,32 @@ void WeightType::print(AsmPrinter &printer) const {
 
 LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, WeightForm form,
                                  int64_t tile, int64_t panel, int64_t interleave) {
-  if (shape.empty() || shape.size() > 2 || llvm::any_of(shape, [](int64_t d) { return d <= 0; }))
-    return emitError() << "weight has " << shape.size() << " dimensions, expected one or two, all positive";
+  if (shape.empty() || shape.size() > 2)
+    return emitError() << "weight has " << shape.size() << " dimensions, expected one or two";
+  for (int64_t d : shape)
+    if (d <= 0 || d > maxSize)
+      return emitError() << "weight has a dimension of " << d << ", expected 1 to " << maxSize;
   if (form == WeightForm::Plain && shape.size() != 1)
     return emitError() << "form plain is for vectors, the weight has " << shape.size() << " dimensions";
-  if (tile < 0 || panel < 0 || interleave < 0)
-    return emitError() << "tile, panel and interleave must not be negative";
+  for (int64_t size : {tile, panel, interleave})
+    if (size < 0 || size > maxSize)
+      return emitError() << "weight has a tile, panel or interleaved block of " << size << " rows, expected 0 to "
+                         << maxSize;
   if ((tile == 0) != (panel == 0))
     return emitError() << "tile is " << tile << " and panel " << panel << ", expected both or none";
   if (tile > 0 && shape.size() != 2)
     return emitError() << "only a matrix has tiles, the weight has " << shape.size() << " dimension";
+  if (tile > 0 && form == WeightForm::Any)
+    return emitError() << "weight has tiles of " << tile << " rows but no form; choose one of f32 bf16 i8 i4 i4m";
+  if (panel % 16 != 0 || (tile > 0 && (tile + 15) / 16 * 16 % panel != 0))
+    return emitError() << "panel is " << panel << ", expected a multiple of 16 that divides the padded tile of "
+                       << (tile + 15) / 16 * 16;
+  bool quantised = form == WeightForm::I8 || form == WeightForm::I4 || form == WeightForm::I4M;
+  if (quantised && panel > 16)
+    return emitError() << "panel is " << panel << ", expected 16 for form " << stringifyWeightForm(form);
+  if (interleave > 0 && (shape.size() != 2 || shape[0] % 2 != 0))
+    return emitError() << "only a matrix with two halves of rows is interleaved, the weight has " << shape[0]
+                       << " rows and " << shape.size() << " dimensions";
   if (interleave > 0 && tile > 0 && tile != 2 * interleave)
     return emitError() << "tile is " << tile << ", expected twice the interleaved block of " << interleave;
   return success();
@@ -132,11 +148,12 @@ void KvType::print(AsmPrinter &printer) const {
 
 LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, int64_t headDim,
                              Type elementType, int64_t page, int64_t panel) {
-  if (heads <= 0 || headDim <= 0)
-    return emitError() << "cache is " << heads << " x " << headDim << ", expected positive sizes";
+  if (heads <= 0 || headDim <= 0 || heads > maxSize || headDim > maxSize / heads)
+    return emitError() << "cache is " << heads << " x " << headDim << ", expected positive sizes of at most " << maxSize
+                       << " together";
   if (!elementType.isF32() && !elementType.isBF16())
     return emitError() << "cache of " << elementType << ", expected f32 or bf16";
-  if (page < 0 || panel < 0 || (page == 0) != (panel == 0))
+  if (page < 0 || panel < 0 || page > maxSize || (page == 0) != (panel == 0))
     return emitError() << "page is " << page << " and panel " << panel << ", expected both positive or both absent";
   if (page > 0 && page % panel != 0)
     return emitError() << "page of " << page << " positions is no multiple of the panel of " << panel;

@@ -3,6 +3,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace llmc;
 using namespace llmc::tile;
 
 #include "dialects/tile/TileDialect.cpp.inc"
@@ -30,7 +31,7 @@ void TileDialect::initialize() {
 }
 
 LogicalResult RowsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t channels) {
-  if (channels <= 0)
-    return emitError() << "rows have " << channels << " channels, expected at least 1";
+  if (channels <= 0 || channels > llm::maxSize)
+    return emitError() << "rows have " << channels << " channels, expected 1 to " << llm::maxSize;
   return success();
 }

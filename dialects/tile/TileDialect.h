@@ -7,6 +7,11 @@
 #include "dialects/tile/TileDialect.h.inc"
 #include "dialects/tile/TileEnums.h.inc"
 
+namespace llmc::tile {
+/// True for tensors of one static positive dimension, the only ones that a task computes with.
+bool isTileType(mlir::Type type);
+} // namespace llmc::tile
+
 #define GET_TYPEDEF_CLASSES
 #include "dialects/tile/TileTypes.h.inc"
 

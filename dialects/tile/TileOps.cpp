@@ -10,6 +10,11 @@ using namespace llmc::tile;
 #define GET_OP_CLASSES
 #include "dialects/tile/TileOps.cpp.inc"
 
+bool llmc::tile::isTileType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() == 1 && tensor.getDimSize(0) > 0 && tensor.getDimSize(0) <= llm::maxSize;
+}
+
 namespace {
 
 int64_t sizeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getDimSize(0); }
@@ -26,7 +31,8 @@ LogicalResult verifyPaged(Operation *op, llm::KvType kv) {
 
 } // namespace
 
-//===-- program -----------------------------------------------------------------------------------------------------===//
+//===-- program
+//-----------------------------------------------------------------------------------------------------===//
 
 // tile.task @name rows(%row, %column of 9) (%a: type, ...) [schedule {...}] { body }
 ParseResult TaskOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -113,7 +119,14 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-//===-- memory ------------------------------------------------------------------------------------------------------===//
+LogicalResult AllocOp::verify() {
+  if (static_cast<int64_t>(getOffset().value_or(0)) < 0) // C1
+    return emitOpError() << "has offset " << static_cast<int64_t>(*getOffset()) << ", expected 0 or more";
+  return success();
+}
+
+//===-- memory
+//------------------------------------------------------------------------------------------------------===//
 
 LogicalResult LoadVectorOp::verify() {
   if (getWeight().getType().getShape().size() != 1) // C1
@@ -123,12 +136,20 @@ LogicalResult LoadVectorOp::verify() {
 
 LogicalResult GatherOp::verify() {
   llm::WeightType weight = getWeight().getType();
-  if (weight.getShape().size() != 2 || weight.getShape()[1] != sizeOf(getResult())) // C1
-    return emitOpError() << "reads rows of " << weight << " as " << getType();
+  if (!isPacked(weight) || weight.getShape()[1] != sizeOf(getResult())) // C1
+    return emitOpError() << "reads rows of " << weight << " as " << getType()
+                         << ", expected a packed weight and its row";
   return success();
 }
 
-//===-- arithmetic --------------------------------------------------------------------------------------------------===//
+LogicalResult RecordOp::verify() {
+  if (static_cast<int64_t>(getIndex()) < 0) // C1
+    return emitOpError() << "has index " << static_cast<int64_t>(getIndex()) << ", expected 0 or more";
+  return success();
+}
+
+//===-- arithmetic
+//--------------------------------------------------------------------------------------------------===//
 
 LogicalResult DotOp::verify() {
   llm::WeightType weight = getWeight().getType();
@@ -137,8 +158,8 @@ LogicalResult DotOp::verify() {
     return emitOpError() << "multiplies " << getInput().getType() << " with " << weight
                          << ", expected a packed weight of the same element type";
   if (sizeOf(getInput()) != weight.getShape()[1] || sizeOf(getResult()) != weight.getTile()) // C2
-    return emitOpError() << "makes " << getType() << " of " << getInput().getType() << ", expected "
-                         << weight.getTile() << " of " << weight.getShape()[1] << " elements";
+    return emitOpError() << "makes " << getType() << " of " << getInput().getType() << ", expected " << weight.getTile()
+                         << " of " << weight.getShape()[1] << " elements";
   return success();
 }
 
@@ -184,10 +205,13 @@ LogicalResult WhenOp::verify() {
   int64_t begin = static_cast<int64_t>(getBegin()), end = static_cast<int64_t>(getEnd());
   if (begin < 0 || begin >= end) // C1
     return emitOpError() << "runs for columns " << begin << " to " << end << ", expected 0 <= begin < end";
+  if (getBody().getNumArguments() != 0) // C2
+    return emitOpError() << "has a body with " << getBody().getNumArguments() << " arguments, expected none";
   return success();
 }
 
-//===-- cache -------------------------------------------------------------------------------------------------------===//
+//===-- cache
+//-------------------------------------------------------------------------------------------------------===//
 
 LogicalResult AppendOp::verify() {
   if (failed(verifyPaged(*this, getKv().getType()))) // C1
@@ -204,10 +228,10 @@ LogicalResult AttendOp::verify() {
   if (sizeOf(getQuery()) % getKv().getType().getHeadDim() != 0) // C2
     return emitOpError() << "has queries of " << sizeOf(getQuery()) << " channels, expected whole heads of "
                          << getKv().getType().getHeadDim();
-  if (!(getScale().convertToFloat() > 0) || getSoftcap().convertToFloat() < 0 ||
-      static_cast<int64_t>(getWindow()) < 0) // C3
-    return emitOpError() << "has scale " << getScale().convertToFloat() << ", softcap "
-                         << getSoftcap().convertToFloat() << " and window " << static_cast<int64_t>(getWindow())
-                         << ", expected a positive scale and no negative value";
+  if (!(getScale().convertToFloat() > 0) || getScale().isInfinity() || !(getSoftcap().convertToFloat() >= 0) ||
+      getSoftcap().isInfinity() || static_cast<int64_t>(getWindow()) < 0) // C3
+    return emitOpError() << "has scale " << getScale().convertToFloat() << ", softcap " << getSoftcap().convertToFloat()
+                         << " and window " << static_cast<int64_t>(getWindow())
+                         << ", expected finite numbers, a positive scale and no negative value";
   return success();
 }

@@ -14,8 +14,15 @@ class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemo
 class Tile_BodyOp<string mnemonic, list<Trait> traits = []>
     : Tile_Op<mnemonic, [ParentOneOf<["TaskOp", "WhenOp"]>] # traits>;
 
-def Tile_Tile : 1DTensorOf<[F32]>;
-def Tile_DotInput : 1DTensorOf<[F32, BF16]>;
+// A tile of elements: tensor<Nxf32>, N static and positive.
+class Tile_TileOf<string elements, string predicate>
+    : Type<CPred<"::llmc::tile::isTileType($_self) && ::llvm::cast<::mlir::RankedTensorType>($_self).getElementType()." #
+                 predicate>,
+           "tile: one static positive dimension of " # elements, "::mlir::RankedTensorType">;
+def Tile_Tile : Tile_TileOf<"f32", "isF32()">;
+def Tile_Codes : Tile_TileOf<"i8", "isSignlessInteger(8)">;
+def Tile_DotInput : AnyTypeOf<[Tile_Tile, Tile_TileOf<"bf16", "isBF16()">], "tile of f32 or bf16",
+                              "::mlir::RankedTensorType">;
 
 //===-- program -----------------------------------------------------------------------------------------------------===//
 
@@ -59,13 +66,13 @@ def Tile_LaunchOp : Tile_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$task, Variadic<AnyType>:$operands, UnitAttr:$recording);
-  let assemblyFormat = "$task `(` $operands `)` (`recording` $recording^)? attr-dict `:` type($operands)";
+  let assemblyFormat = "$task `(` $operands `)` (`recording` $recording^)? attr-dict (`:` type($operands)^)?";
 }
 
 def Tile_AllocOp : Tile_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "a buffer of the step";
   let description = [{
-    `offset` is set by `llmc-plan-memory`: bytes per row of the batch before this buffer in the arena.
+    `offset` is set by `llmc-plan-memory`: bytes per row of the batch before this buffer in the arena. (C1) offset >= 0.
     ```mlir
     %s = tile.alloc : !tile.rows<576>
     ```
@@ -73,6 +80,7 @@ def Tile_AllocOp : Tile_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs Tile_RowsType:$result);
   let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def Tile_LogitsOp : Tile_Op<"logits", [Pure]> {
@@ -130,7 +138,7 @@ def Tile_LoadVectorOp : Tile_BodyOp<"load_vector"> {
 def Tile_GatherOp : Tile_BodyOp<"gather"> {
   let summary = "one output channel of a packed weight, dequantised";
   let description = [{
-    `result[k] = weight[index, k]`: a row of the embedding. (C1) the weight has two dimensions, K those of the result.
+    `result[k] = weight[index, k]`: a row of the embedding. (C1) the weight is packed, K the result's elements.
     ```mlir
     %x = tile.gather %w[%token] : !llm.weight<49152x576, bf16, tile = 64, panel = 64> -> tensor<576xf32>
     ```
@@ -156,12 +164,14 @@ def Tile_BatchOp : Tile_BodyOp<"batch", [Pure]> {
 def Tile_RecordOp : Tile_BodyOp<"record"> {
   let summary = "write record `index` of a row";
   let description = [{
+    (C1) index >= 0.
     ```mlir
     tile.record %x, %batch[%row] at 3 : tensor<576xf32>
     ```
   }];
   let arguments = (ins Tile_Tile:$value, Llm_BatchType:$batch, Index:$row, I64Attr:$index);
   let assemblyFormat = "$value `,` $batch `[` $row `]` `at` $index attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 //===-- arithmetic --------------------------------------------------------------------------------------------------===//
@@ -194,7 +204,7 @@ def Tile_QuantizeOp : Tile_BodyOp<"quantize", [Pure]> {
     ```
   }];
   let arguments = (ins Tile_Tile:$input);
-  let results = (outs 1DTensorOf<[I8]>:$codes, Tile_Tile:$scales);
+  let results = (outs Tile_Codes:$codes, Tile_Tile:$scales);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($codes) `,` type($scales)";
   let hasVerifier = 1;
 }
@@ -212,7 +222,7 @@ def Tile_ScaledDotOp : Tile_BodyOp<"scaled_dot"> {
     %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi8>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
     ```
   }];
-  let arguments = (ins 1DTensorOf<[I8]>:$codes, Tile_Tile:$scales, Llm_WeightType:$weight, Index:$column);
+  let arguments = (ins Tile_Codes:$codes, Tile_Tile:$scales, Llm_WeightType:$weight, Index:$column);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = [{
     $codes `,` $scales `,` $weight `[` $column `]` attr-dict `:` type($codes) `,` type($scales) `,` type($weight) `->` type($result)
@@ -279,7 +289,7 @@ def Tile_WhenOp : Tile_BodyOp<"when", [NoTerminator, SingleBlock]> {
   let summary = "only for some of the column tiles";
   let description = [{
     The body runs for begin <= column < end: the queries, keys and values of one matrix product part here.
-    (C1) 0 <= begin < end.
+    (C1) 0 <= begin < end. (C2) the body has no arguments.
     ```mlir
     tile.when %column in 0 to 9 {
       tile.store %x, %out[%row, %at] : tensor<64xf32>, !tile.rows<576>

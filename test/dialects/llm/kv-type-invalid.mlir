@@ -1,0 +1,39 @@
+// RUN: llmc-opt %s --verify-diagnostics --split-input-file
+
+// expected-error@+1 {{cache has 1 dimensions, expected heads x channels}}
+func.func private @f(!llm.kv<3xf32>)
+
+// -----
+
+// expected-error@+1 {{cache is 0 x 64, expected positive sizes of at most 268435456 together}}
+func.func private @f(!llm.kv<0x64xf32>)
+
+// -----
+
+// expected-error@+1 {{cache is 268435456 x 2, expected positive sizes of at most 268435456 together}}
+func.func private @f(!llm.kv<268435456x2xf32>)
+
+// -----
+
+// expected-error@+1 {{cache of 'i8', expected f32 or bf16}}
+func.func private @f(!llm.kv<3x64xi8>)
+
+// -----
+
+// expected-error@+1 {{page is 64 and panel 0, expected both positive or both absent}}
+func.func private @f(!llm.kv<3x64xf32, page = 64>)
+
+// -----
+
+// expected-error@+1 {{page is -64 and panel 16, expected both positive or both absent}}
+func.func private @f(!llm.kv<3x64xf32, page = -64, panel = 16>)
+
+// -----
+
+// expected-error@+1 {{page of 40 positions is no multiple of the panel of 16}}
+func.func private @f(!llm.kv<3x64xf32, page = 40, panel = 16>)
+
+// -----
+
+// expected-error@+1 {{unknown parameter 'pages' (known = page panel)}}
+func.func private @f(!llm.kv<3x64xf32, pages = 64>)

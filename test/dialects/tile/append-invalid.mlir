@@ -1,0 +1,15 @@
+// RUN: llmc-opt %s --verify-diagnostics --split-input-file
+
+tile.task @append_c1 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.append' op works on '!llm.kv<1x4xf32>', expected a paged cache}}
+  tile.append key %x, %kv[%column], %batch[%row] : tensor<4xf32>, !llm.kv<1x4xf32>
+}
+
+// -----
+
+tile.task @append_c2 rows(%row, %column of 1) (%a: !tile.rows<8>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<8> -> tensor<8xf32>
+  // expected-error@+1 {{'tile.append' op writes 8 channels, but a head has 4}}
+  tile.append value %x, %kv[%column], %batch[%row] : tensor<8xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
+}

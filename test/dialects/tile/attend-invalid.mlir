@@ -1,0 +1,39 @@
+// RUN: llmc-opt %s --verify-diagnostics --split-input-file
+
+tile.task @attend_c1 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op works on '!llm.kv<1x4xf32>', expected a paged cache}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<4xf32>, !llm.kv<1x4xf32>
+}
+
+// -----
+
+tile.task @attend_c2 rows(%row, %column of 1) (%a: !tile.rows<6>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<6> -> tensor<6xf32>
+  // expected-error@+1 {{'tile.attend' op has queries of 6 channels, expected whole heads of 4}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<6xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
+}
+
+// -----
+
+tile.task @attend_c3 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op has scale -1.000000e+00, softcap 0.000000e+00 and window 0, expected finite numbers, a positive scale and no negative value}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = -1.0 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
+}
+
+// -----
+
+tile.task @attend_c3_infinite rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op has scale INF, softcap 0.000000e+00 and window 0, expected finite numbers, a positive scale and no negative value}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 0x7F800000 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
+}
+
+// -----
+
+tile.task @attend_c3_window rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op has scale 1.000000e+00, softcap 0.000000e+00 and window -5, expected finite numbers, a positive scale and no negative value}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = -5 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
+}

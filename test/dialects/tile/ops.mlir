@@ -1,0 +1,121 @@
+// RUN: llmc-opt %s | llmc-opt | FileCheck %s
+// RUN: llmc-opt %s --mlir-print-op-generic | llmc-opt | FileCheck %s
+
+// Every op as its description shows it, through print and parse and through the generic form.
+
+// CHECK: tile.task @add rows(%[[ROW:.+]], %[[COLUMN:.+]] of 9) (%[[A:.+]]: !tile.rows<576>, %{{.+}}: !tile.rows<576>)
+tile.task @add rows(%row, %column of 9) (%a: !tile.rows<576>, %out: !tile.rows<576>) {
+  %c64 = arith.constant 64 : index
+  // CHECK: %[[AT:.+]] = arith.muli %[[COLUMN]]
+  %at = arith.muli %column, %c64 : index
+  // CHECK: tile.load %[[A]][%[[ROW]], %[[AT]]] : <576> -> tensor<64xf32>
+  %x = tile.load %a[%row, %at] : !tile.rows<576> -> tensor<64xf32>
+  // CHECK: tile.store %{{.+}}, %{{.+}}[%[[ROW]], %[[AT]]] : tensor<64xf32>, <576>
+  tile.store %x, %out[%row, %at] : tensor<64xf32>, !tile.rows<576>
+}
+
+// CHECK: tile.task @empty logit_rows(%{{.+}}, %{{.+}} of 1) () schedule {rows = 4 : i64} attributes {note = "kept"}
+tile.task @empty logit_rows(%row, %column of 1) () schedule {rows = 4} attributes {note = "kept"} {
+}
+
+// CHECK-LABEL: @program
+func.func @program(%h: !tile.rows<576>) {
+  // CHECK: %[[S:.+]] = tile.alloc : <576>
+  %s = tile.alloc : !tile.rows<576>
+  // CHECK: tile.alloc at 2304 : <576>
+  %t = tile.alloc at 2304 : !tile.rows<576>
+  // CHECK: tile.logits : <49152>
+  %l = tile.logits : !tile.rows<49152>
+  // CHECK: tile.launch @add(%{{.+}}, %[[S]]) : !tile.rows<576>, !tile.rows<576>
+  tile.launch @add(%h, %s) : !tile.rows<576>, !tile.rows<576>
+  // CHECK: tile.launch @add(%{{.+}}, %{{.+}}) recording : !tile.rows<576>, !tile.rows<576>
+  tile.launch @add(%h, %s) recording : !tile.rows<576>, !tile.rows<576>
+  // CHECK: tile.launch @empty(){{$}}
+  tile.launch @empty()
+  return
+}
+
+// CHECK: tile.task @vectors
+tile.task @vectors rows(%row, %at of 1) (%w: !llm.weight<576, plain>) {
+  // CHECK: tile.load_vector %{{.+}}[%{{.+}}] : <576, plain> -> tensor<64xf32>
+  %g = tile.load_vector %w[%at] : !llm.weight<576, plain> -> tensor<64xf32>
+}
+
+// CHECK: tile.task @gather
+tile.task @gather rows(%row, %column of 1) (%w: !llm.weight<49152x576, bf16, tile = 64, panel = 64>, %batch: !llm.batch) {
+  // CHECK: tile.batch token %{{.+}}[%{{.+}}]
+  %token = tile.batch token %batch[%row]
+  // CHECK: tile.batch position %{{.+}}[%{{.+}}]
+  %p = tile.batch position %batch[%row]
+  // CHECK: tile.gather %{{.+}}[%{{.+}}] : <49152x576, bf16, tile = 64, panel = 64> -> tensor<576xf32>
+  %x = tile.gather %w[%token] : !llm.weight<49152x576, bf16, tile = 64, panel = 64> -> tensor<576xf32>
+  // CHECK: tile.record %{{.+}}, %{{.+}}[%{{.+}}] at 3 : tensor<576xf32>
+  tile.record %x, %batch[%row] at 3 : tensor<576xf32>
+}
+
+// CHECK: tile.task @select
+tile.task @select logit_rows(%row, %column of 1) (%batch: !llm.batch) {
+  // CHECK: tile.batch logit_row %{{.+}}[%{{.+}}]
+  %r = tile.batch logit_row %batch[%row]
+}
+
+// CHECK: tile.task @dot
+tile.task @dot rows(%row, %column of 15) (%a: !tile.rows<576>, %w: !llm.weight<960x576, bf16, tile = 64, panel = 64>) {
+  %c0 = arith.constant 0 : index
+  %h = tile.load %a[%row, %c0] : !tile.rows<576> -> tensor<576xf32>
+  %x = arith.truncf %h : tensor<576xf32> to tensor<576xbf16>
+  // CHECK: tile.dot %{{.+}}, %{{.+}}[%{{.+}}] : tensor<576xbf16>, <960x576, bf16, tile = 64, panel = 64> -> tensor<64xf32>
+  %y = tile.dot %x, %w[%column] : tensor<576xbf16>, !llm.weight<960x576, bf16, tile = 64, panel = 64> -> tensor<64xf32>
+}
+
+// CHECK: tile.task @scaled_dot
+tile.task @scaled_dot rows(%row, %column of 15) (%a: !tile.rows<576>, %w: !llm.weight<960x576, i4, tile = 64, panel = 16>) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %a[%row, %c0] : !tile.rows<576> -> tensor<576xf32>
+  // CHECK: tile.quantize %{{.+}} : tensor<576xf32> -> tensor<576xi8>, tensor<18xf32>
+  %c, %s = tile.quantize %x : tensor<576xf32> -> tensor<576xi8>, tensor<18xf32>
+  // CHECK: tile.scaled_dot %{{.+}}, %{{.+}}, %{{.+}}[%{{.+}}] : tensor<576xi8>, tensor<18xf32>, <960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
+  %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi8>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
+}
+
+// CHECK: tile.task @reduce
+tile.task @reduce rows(%row, %column of 1) (%r: !tile.rows<576>) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %r[%row, %c0] : !tile.rows<576> -> tensor<576xf32>
+  // CHECK: tile.reduce add %{{.+}} : tensor<576xf32>
+  %s = tile.reduce add %x : tensor<576xf32>
+  // CHECK: tile.reduce max %{{.+}} : tensor<576xf32>
+  %m = tile.reduce max %x : tensor<576xf32>
+  // CHECK: tile.splat %{{.+}} : tensor<576xf32>
+  %v = tile.splat %s : tensor<576xf32>
+}
+
+// CHECK: tile.task @pieces
+tile.task @pieces rows(%row, %column of 10) (%r: !tile.rows<640>, %out: !tile.rows<576>) {
+  %c64 = arith.constant 64 : index
+  %at = arith.muli %column, %c64 : index
+  %x = tile.load %r[%row, %at] : !tile.rows<640> -> tensor<64xf32>
+  // CHECK: tile.slice %{{.+}} at 32 : tensor<64xf32> -> tensor<32xf32>
+  %a = tile.slice %x at 32 : tensor<64xf32> -> tensor<32xf32>
+  %b = tile.slice %x at 0 : tensor<64xf32> -> tensor<32xf32>
+  // CHECK: tile.concat %{{.+}}, %{{.+}} : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
+  %y = tile.concat %a, %b : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
+  // CHECK: tile.when %{{.+}} in 0 to 9 {
+  tile.when %column in 0 to 9 {
+    tile.store %x, %out[%row, %at] : tensor<64xf32>, !tile.rows<576>
+  }
+}
+
+// CHECK: tile.task @cache
+tile.task @cache rows(%row, %head of 3) (%r: !tile.rows<576>, %kv: !llm.kv<3x64xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
+  %c192 = arith.constant 192 : index
+  %at = arith.muli %head, %c192 : index
+  %q = tile.load %r[%row, %at] : !tile.rows<576> -> tensor<192xf32>
+  %k = tile.slice %q at 0 : tensor<192xf32> -> tensor<64xf32>
+  // CHECK: tile.append key %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] : tensor<64xf32>, <3x64xbf16, page = 64, panel = 16>
+  tile.append key %k, %kv[%head], %batch[%row] : tensor<64xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
+  // CHECK: tile.append value
+  tile.append value %k, %kv[%head], %batch[%row] : tensor<64xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
+  // CHECK: tile.attend %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] {scale = 1.250000e-01 : f32, softcap = 0.000000e+00 : f32, window = 0 : i64} : tensor<192xf32>, <3x64xbf16, page = 64, panel = 16>
+  %o = tile.attend %q, %kv[%head], %batch[%row] {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<192xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
+}

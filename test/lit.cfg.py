@@ -1,0 +1,15 @@
+# How lit runs the IR tests: every .mlir under test/ and the checks of test/meta.
+import os
+
+import lit.formats
+
+config.name = "llmc"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["CMakeLists.txt", "corpus"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.llmc_build, "test")
+path = [os.path.join(config.llmc_build, "bin"), config.llvm_tools, config.environment["PATH"]]
+config.environment["PATH"] = os.pathsep.join(path)
+config.substitutions.append(("%source_root", config.llmc_source))
+config.substitutions.append(("%python", config.python))

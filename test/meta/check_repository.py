@@ -1,0 +1,101 @@
+"""Checks what the compiler cannot: that rules which the sources promise each other hold. One line per violation."""
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+CODE = (".cpp", ".h", ".td", ".c")
+violations = []
+
+
+def sources(*folders, suffixes=CODE):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in suffixes and path.is_file():
+                yield path
+
+
+def report(path, message):
+    violations.append(f"{path.relative_to(ROOT)}: {message}")
+
+
+def definitions(text):
+    """Every op of a .td file: (C++ class, mnemonic, description)."""
+    starts = list(re.finditer(r"^def (?:Llm|Tile)_(\w+Op)\s*:\s*\w+<\s*\"(\w+)\"", text, re.M))
+    for start, after in zip(starts, starts[1:] + [None]):
+        yield start[1], start[2], text[start.start() : after.start() if after else len(text)]
+
+
+def verifier(code, op):
+    """The verifiers of an op, with the helpers that they call (verifyX)."""
+    bodies = dict(re.findall(r"^(?:static )?LogicalResult ((?:\w+::)*\w+)\((.*?)^}", code, re.M | re.S))
+    text = "".join(body for name, body in bodies.items() if name.startswith(op + "::"))
+    for helper in set(re.findall(r"\b(verify\w+)\(", text)):
+        text += "".join(body for name, body in bodies.items() if name.split("::")[-1] == helper)
+    return text
+
+
+def check_ops():
+    """Each numbered constraint is checked and has a failing test; each example is a line of the round trip."""
+    for dialect in ("llm", "tile"):
+        folder = ROOT / "dialects" / dialect
+        tests = ROOT / "test" / "dialects" / dialect
+        code = "".join(path.read_text() for path in sorted(folder.glob("*.cpp")))
+        round_trip = {line.strip() for line in (tests / "ops.mlir").read_text().splitlines()}
+        for path in sorted(folder.glob("*.td")):
+            for op, mnemonic, text in definitions(path.read_text()):
+                if "let summary" not in text:
+                    report(path, f"{op} has no summary")
+                invalid = tests / f"{mnemonic.replace('_', '-')}-invalid.mlir"
+                failing = invalid.read_text() if invalid.exists() else ""
+                for number in re.findall(r"\(C(\d+)\)", text):
+                    if not re.search(rf"// C{number}\b", verifier(code, op)):
+                        report(path, f"{op}: no verifier checks C{number}")
+                    if not re.search(rf"@{mnemonic}_c{number}\b", failing):
+                        report(path, f"{op}: no test @{mnemonic}_c{number} in {invalid.name}")
+                examples = re.findall(r"```mlir\n(.*?)```", text, re.S)
+                if not examples:
+                    report(path, f"{op} has no example")
+                for line in "".join(examples).splitlines():
+                    if line.strip() not in round_trip:
+                        report(path, f"{op}: the example line '{line.strip()}' is not in ops.mlir")
+
+
+def check_runtime():
+    for path in sources("runtime"):
+        for include in re.findall(r'#include\s*[<"]((?:llvm|mlir|dialects|passes|lib)/[^>"]*)', path.read_text()):
+            report(path, f"includes {include}; the runtime sees no compiler")
+
+
+def check_tests():
+    for path in sources("test", suffixes=(".mlir", ".test")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(r"//\s*CHECK(-[A-Z]+)*(?![A-Z0-9-]*(\{LITERAL\})?:)\b(?!-)", line):
+                report(path, f"line {number}: a CHECK without a colon checks nothing")
+
+
+def check_sizes():
+    for path in sources("dialects", "passes", "lib", "runtime", "tools", "test"):
+        lines = path.read_text().splitlines()
+        opening = " ".join(lines[:6])
+        if len(lines) > 1000 or (len(lines) > 600 and "one file" not in opening):
+            report(path, f"has {len(lines)} lines, at most 600; split it by concern or say why it is one file")
+
+
+def check_names():
+    names = set()
+    for path in sources("models", suffixes=(".json",)):
+        if json.loads(path.read_text()).get("config", {}).get("architectures"):
+            names.add(path.stem.lower())
+    for path in sources("dialects", "passes", "lib", "runtime", "tools"):
+        text = path.read_text().lower()
+        for name in sorted(names):
+            if re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", text):
+                report(path, f"names the model family '{name}', which belongs into models/")
+
+
+for check in (check_ops, check_runtime, check_tests, check_sizes, check_names):
+    check()
+print("\n".join(violations))
+sys.exit(1 if violations else 0)
