@@ -200,6 +200,11 @@ Status resolveLayers(const ModelDescription &description, ValueReader &values, M
   if (window == 0 && slidingIsListed(values) && std::count(sliding.begin(), sliding.end(), true) > 0)
     return Status::error("layer " + std::to_string(std::find(sliding.begin(), sliding.end(), true) - sliding.begin()) +
                          " of " + std::to_string(layers) + " slides, but there is no " + values.label("window"));
+  if (window >= spec.context) {
+    spec.notes.push_back(values.label("window") + " " + std::to_string(window) + " is not below the context " +
+                         std::to_string(spec.context) + ": no layer slides");
+    window = 0;
+  }
   const FormatRules &rules = values.rules();
   LLMC_ASSIGN_OR_RETURN(RopeSpec full, resolveRope(*rules.fullRope, "full", values, spec.ignorableTensors));
   spec.ropes.push_back(std::move(full));

@@ -120,6 +120,7 @@ const std::vector<ValueDefinition> &valueDefinitions() {
       {"residual_scale", Kind::Positive, 0, 0, Json(1), "factor of what a layer adds"},
       {"logit_scale", Kind::Positive, 0, 0, Json(1), "factor of the logits"},
       {"logit_softcap", Kind::NotNegative, 0, 0, Json(0), "bound of the logits"},
+      {"weight_type", Kind::Word, 0, 0, Json("bfloat16"), "type of the stored weights"},
       {"quantization", Kind::Word, 0, 0, Json(""), "how the files pack weights"},
   };
   return table;

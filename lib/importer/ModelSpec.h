@@ -84,8 +84,10 @@ struct ModelSpec {
   bool embeddingScaleRounded = false; // the multiplier is rounded to bfloat16 first, as the family publishes it
   double logitScale = 1.0;            // logits = logitScale * (head . x), before the softcap
   double logitSoftcap = 0.0;
-  bool tiedHead = false;      // the head is the weight "embedding"; no weight "head" exists
-  std::string tiedHeadTensor; // where a tied head may be stored a second time
+  bool tiedHead = false;       // the head is the weight "embedding"; no weight "head" exists
+  bool tiedHeadStated = false; // by the model itself, not by its class's default
+  std::string tiedHeadTensor;  // where a tied head may be stored a second time
+  std::string weightType;      // of the stored weights, as the config words it ("bfloat16"); headers know better
   std::vector<RopeSpec> ropes;
   std::vector<LayerSpec> layers;
   // Every weight, in the order of the forward pass. Names of layer i: "layers.i." + attention_norm, attention.query,

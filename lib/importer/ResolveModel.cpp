@@ -140,6 +140,8 @@ Status readModel(ValueReader &values, ModelSpec &spec) {
   LLMC_ASSIGN_OR_RETURN(spec.logitScale, values.number("logit_scale"));
   LLMC_ASSIGN_OR_RETURN(spec.logitSoftcap, values.number("logit_softcap"));
   LLMC_ASSIGN_OR_RETURN(spec.tiedHead, values.flag("tied_head"));
+  spec.tiedHeadStated = values.isStated("tied_head");
+  LLMC_ASSIGN_OR_RETURN(spec.weightType, values.word("weight_type"));
   LLMC_ASSIGN_OR_RETURN(spec.quantization, values.word("quantization"));
   if (spec.quantization.empty())
     return {};

@@ -13,6 +13,7 @@ constexpr double maxTheta = 1e12;
 // The object that states a rope, its type, and the numbers that the type needs.
 struct Stage {
   const RopeRule &rule;
+  const std::string &name;
   ValueReader &values;
   const Json *object = nullptr;
   std::string pointer;
@@ -75,7 +76,7 @@ Status readTheta(Stage &s) {
   const Stated &found = inside.json ? inside : outside;
   if (found.json) {
     LLMC_ASSIGN_OR_RETURN(s.theta, numberIn(found, 1.0, maxTheta));
-    s.values.record("rope_theta", printNumber(s.theta), "stated as " + found.pointer);
+    s.values.record(s.name + ".rope_theta", printNumber(s.theta), "stated as " + found.pointer);
     return {};
   }
   // A stored base that a reader misses is wrong by orders of magnitude and runs all the same.
@@ -84,7 +85,7 @@ Status readTheta(Stage &s) {
         (s.statesBase ? s.pointer + " has no 'rope_theta'" : s.values.source().file() + " states no rope base") +
         "; a default would be a guess");
   s.theta = *s.rule.defaultTheta;
-  s.values.record("rope_theta", printNumber(s.theta), "class default");
+  s.values.record(s.name + ".rope_theta", printNumber(s.theta), "class default");
   return {};
 }
 
@@ -111,7 +112,7 @@ Status readType(Stage &s) {
     return Status::error(found.pointer + " '" + word + "' is unknown (known = " + known + ")");
   }
   s.type = it->second;
-  s.values.record("rope_type", s.type, "stated as " + found.pointer);
+  s.values.record(s.name + ".rope_type", s.type, "stated as " + found.pointer);
   return {};
 }
 
@@ -161,7 +162,7 @@ Status readWidth(Stage &s) {
   if (s.width < 2 || s.width % 2 != 0)
     return Status::error("the rotary width is " + std::to_string(s.width) + " of head_dim " +
                          std::to_string(s.headDim) + ", expected an even number of at least 2");
-  s.values.record("rope_width", std::to_string(s.width), origin);
+  s.values.record(s.name + ".rope_width", std::to_string(s.width), origin);
   return {};
 }
 
@@ -353,7 +354,7 @@ Status applyDivisorTensors(const Stage &s, RopeSpec &rope) {
     LLMC_ASSIGN_OR_RETURN(std::vector<float> divisors, divisorTensor(s, s.rule.divisors));
     for (size_t i = 0; i < divisors.size(); ++i)
       rope.frequencies[i] /= divisors[i];
-    s.values.record("rope_divisors", s.rule.divisors, "stored as a tensor");
+    s.values.record(s.name + ".rope_divisors", s.rule.divisors, "stored as a tensor");
   }
   if (stored(s.rule.shortDivisors) && stored(s.rule.longDivisors)) {
     LLMC_ASSIGN_OR_RETURN(std::vector<float> shortDivisors, divisorTensor(s, s.rule.shortDivisors));
@@ -362,7 +363,7 @@ Status applyDivisorTensors(const Stage &s, RopeSpec &rope) {
     rope.frequencies = dividedFrequencies(s, shortDivisors);
     rope.longFrequencies = dividedFrequencies(s, longDivisors);
     rope.longAfter = static_cast<int64_t>(original);
-    s.values.record("rope_divisors", s.rule.shortDivisors, "stored as a tensor");
+    s.values.record(s.name + ".rope_divisors", s.rule.shortDivisors, "stored as a tensor");
   }
   return {};
 }
@@ -378,8 +379,7 @@ std::vector<float> plainFrequencies(double theta, int64_t width) {
 
 StatusOr<RopeSpec> resolveRope(const RopeRule &rule, const std::string &name, ValueReader &values,
                                std::vector<std::string> &used) {
-  Stage s{.rule = rule, .values = values, .pointer = "", .used = used};
-  values.record("rope", name, "the layers it serves");
+  Stage s{.rule = rule, .name = name, .values = values, .pointer = "", .used = used};
   LLMC_RETURN_IF_ERROR(findObject(s));
   LLMC_RETURN_IF_ERROR(readType(s));
   LLMC_RETURN_IF_ERROR(readTheta(s));

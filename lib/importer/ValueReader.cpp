@@ -25,9 +25,9 @@ template <typename Map> std::string joinedKeys(const Map &map) {
 } // namespace
 
 std::string printNumber(double value) {
-  return Json(value).dump().size() > 2 && value == std::floor(value) && std::fabs(value) < 9e15
-             ? std::to_string(static_cast<int64_t>(value))
-             : Json(value).dump();
+  if (value == std::floor(value) && std::fabs(value) < 9e15)
+    return std::to_string(static_cast<int64_t>(value));
+  return Json(value).dump();
 }
 
 ValueReader::ValueReader(const FormatRules &rules, const ConfigSource &source, std::vector<Fact> &facts)
@@ -61,6 +61,12 @@ Stated ValueReader::firstStated(const std::vector<std::string> &keys) const {
       result = found;
   }
   return result;
+}
+
+bool ValueReader::isStated(const std::string &name) const {
+  auto it = rules_.values.find(name);
+  return it != rules_.values.end() &&
+         (firstStated(it->second.keys).json != nullptr || !it->second.unlessTensor.empty());
 }
 
 void ValueReader::record(const std::string &name, const std::string &value, const std::string &origin) {
@@ -122,13 +128,13 @@ StatusOr<const ValueReader::Value *> ValueReader::read(const std::string &name) 
   LLMC_ASSIGN_OR_RETURN(Value value, readRule(definition, rule == rules_.values.end() ? none : rule->second, origin));
   reading_.erase(name);
   // Neutral values that no key states are no facts about the model.
-  if (rule != rules_.values.end() && !(rule->second.keys.empty() && value.number == 0.0 && value.word.empty())) {
-    bool isFlag = definition.kind == Kind::Flag;
-    record(name,
-           !value.word.empty() ? value.word
-           : isFlag            ? (value.number != 0.0 ? "true" : "false")
-                               : printNumber(value.number),
-           origin);
+  bool isWord = definition.kind == Kind::Word, isFlag = definition.kind == Kind::Flag;
+  bool neutral = value.number == 0.0 && value.word.empty();
+  if (rule != rules_.values.end() && !(neutral && (isWord || rule->second.keys.empty()))) {
+    std::string printed = isWord   ? value.word
+                          : isFlag ? (value.number != 0.0 ? "true" : "false")
+                                   : printNumber(value.number);
+    record(name, printed, origin);
   }
   return &(values_[name] = value);
 }

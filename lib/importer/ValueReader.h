@@ -31,6 +31,8 @@ public:
 
   // Keys of the source, looked up in the nested object first.
   Stated stated(const std::string &key) const;
+  // Whether a key or the stored tensors state the value, so that no default was taken.
+  bool isStated(const std::string &name) const;
   Stated firstStated(const std::vector<std::string> &keys) const;
   void record(const std::string &name, const std::string &value, const std::string &origin);
 
