@@ -86,7 +86,7 @@ OwningOpRef<ModuleOp> ModuleBuilder::build() {
   (*module)->setAttr("llmc.layers", builder_.getI64IntegerAttr(static_cast<int64_t>(spec_.layers.size())));
   (*module)->setAttr("llmc.context", builder_.getI64IntegerAttr(spec_.context));
   declareSymbols(*module);
-  kinds_ = layerKinds(spec_);
+  kinds_ = kindOfLayers(spec_);
   for (size_t layer = 0; layer < kinds_.size(); ++layer)
     if (kinds_[layer] == static_cast<int>(weightNamesOfKind_.size()))
       buildLayer(*module, kinds_[layer], static_cast<int>(layer));
@@ -104,8 +104,8 @@ void ModuleBuilder::declareSymbols(ModuleOp) {
       if (source.rows)
         fields.push_back(builder_.getNamedAttr(
             "rows", builder_.getDenseI64ArrayAttr({source.rows->first, source.rows->second})));
-      if (source.unpermuteHeads)
-        fields.push_back(builder_.getNamedAttr("unpermute", builder_.getI64IntegerAttr(source.unpermuteHeads)));
+      if (source.unpermuteHeadRows)
+        fields.push_back(builder_.getNamedAttr("unpermute", builder_.getI64IntegerAttr(source.unpermuteHeadRows)));
       sources.push_back(builder_.getDictionaryAttr(fields));
     }
     llm::WeightOp::create(builder_, named(weight.name), weight.name, weightType(weight), builder_.getArrayAttr(sources),
@@ -261,7 +261,7 @@ void ModuleBuilder::buildStep(ModuleOp module) {
 
 } // namespace
 
-std::vector<int> layerKinds(const ModelSpec &spec) {
+std::vector<int> kindOfLayers(const ModelSpec &spec) {
   std::vector<const LayerSpec *> distinct;
   std::vector<int> kinds;
   for (const LayerSpec &layer : spec.layers) {

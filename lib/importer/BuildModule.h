@@ -16,6 +16,6 @@ mlir::OwningOpRef<mlir::ModuleOp> buildModule(mlir::MLIRContext &context, const 
                                               const StorageTypeOf &storageTypeOf);
 
 /// For every layer the index of its kind; kinds are numbered in order of first appearance.
-std::vector<int> layerKinds(const ModelSpec &spec);
+std::vector<int> kindOfLayers(const ModelSpec &spec);
 
 } // namespace llmc

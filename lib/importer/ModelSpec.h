@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace llmc {
@@ -13,8 +14,9 @@ struct WeightSource {
   std::string tensor; // published name
   // Rows [begin, end) of dimension 0 only; whole when absent.
   std::optional<std::pair<int64_t, int64_t>> rows;
-  // Row order of rotary heads: published pairs (2i, 2i+1) of each head go to (i, i + head_dim / 2). 0: as published.
-  int64_t unpermuteHeads = 0;
+  // Rotary heads of this many rows whose pairs are stored side by side: within each head, rows 2i and 2i + 1 of the
+  // source become rows i and i + unpermuteHeadRows / 2 of the weight. 0: rows stay as published.
+  int64_t unpermuteHeadRows = 0;
 };
 
 // What the model computes with: the sources below each other, then `add` to every element (norms stored around zero).
@@ -30,6 +32,10 @@ struct WeightSpec {
 struct RopeSpec {
   std::vector<float> frequencies;
   double magnitude = 1.0;
+  // Some models publish a second set for long contexts: a program compiled for more than `longAfter` positions uses it
+  // for every position instead. Empty: none.
+  std::vector<float> longFrequencies;
+  int64_t longAfter = 0;
 };
 
 enum class QkNorm { None, PerHead, WholeWidth };
@@ -37,9 +43,9 @@ enum class QkNorm { None, PerHead, WholeWidth };
 struct AttentionSpec {
   int64_t heads = 0, kvHeads = 0, headDim = 0;
   double scale = 0.0;
-  double softcap = 0.0;  // 0: none. scores = softcap * tanh(scores / softcap)
-  int64_t window = 0;    // 0: full. A query sees itself and the window - 1 positions before it
-  int rope = -1;         // index into ModelSpec::ropes, -1: no position embedding
+  double softcap = 0.0; // 0: none. scores = softcap * tanh(scores / softcap)
+  int64_t window = 0;   // 0: full. A query sees itself and the window - 1 positions before it
+  int rope = -1;        // index into ModelSpec::ropes, -1: no position embedding
   QkNorm qkNorm = QkNorm::None;
   double qkNormEps = 0.0;
   bool qkvBias = false, outputBias = false;
@@ -78,13 +84,21 @@ struct ModelSpec {
   bool embeddingScaleRounded = false; // the multiplier is rounded to bfloat16 first, as the family publishes it
   double logitScale = 1.0;            // logits = logitScale * (head . x), before the softcap
   double logitSoftcap = 0.0;
-  bool tiedHead = false; // the head is the weight "embedding"; no weight "head" exists
+  bool tiedHead = false;       // the head is the weight "embedding"; no weight "head" exists
+  bool tiedHeadStated = false; // by the model itself, not by its class's default
+  std::string tiedHeadTensor;  // where a tied head may be stored a second time
+  std::string weightType;      // of the stored weights, as the config words it ("bfloat16"); headers know better
   std::vector<RopeSpec> ropes;
   std::vector<LayerSpec> layers;
   // Every weight, in the order of the forward pass. Names of layer i: "layers.i." + attention_norm, attention.query,
   // attention.key, attention.value, attention.output (each with ".bias" where the spec says so), attention.query_norm,
   // attention.key_norm, attention_post_norm, mlp_norm, mlp.gate, mlp.up, mlp.down, mlp_post_norm.
   std::vector<WeightSpec> weights;
+  // Other published spellings of a name's beginning: `first` in a source may be found as `second` in the files.
+  std::vector<std::pair<std::string, std::string>> otherPrefixes;
+  std::vector<std::string> ignorableTensors; // stored beside the weights and not needed; `*` matches any text
+  std::string quantization;                  // how the files pack weights ("awq", …), empty: as plain tensors
+  std::string quantizationDetails;           // the config object that says so, as JSON text
   std::vector<Fact> facts;
   std::vector<std::string> ignoredKeys, unknownKeys, notes;
 };

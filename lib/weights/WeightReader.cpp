@@ -51,7 +51,7 @@ StatusOr<WeightSource> sourceOf(mlir::DictionaryAttr dictionary) {
     auto integer = llvm::dyn_cast<mlir::IntegerAttr>(unpermute);
     if (!integer)
       return Status::error("'unpermute' of source '" + source.tensor + "' must be an integer, the rows of a head");
-    source.unpermuteHeads = integer.getInt();
+    source.unpermuteHeadRows = integer.getInt();
   }
   return source;
 }
@@ -103,7 +103,7 @@ Status WeightReader::addSource(const WeightSource &source, const TensorReader &t
   if (first < 0 || first >= end || end > info.shape[0])
     return Status::error(where + " has " + std::to_string(info.shape[0]) + " rows, but rows " + std::to_string(first) +
                          " to " + std::to_string(end) + " are asked for");
-  int64_t head = source.unpermuteHeads;
+  int64_t head = source.unpermuteHeadRows;
   if (head < 0 || head % 2 != 0 || (head > 0 && (end - first) % head != 0))
     return Status::error(where + " gives " + std::to_string(end - first) + " rows, which are no whole heads of " +
                          std::to_string(head) + " rows in pairs");

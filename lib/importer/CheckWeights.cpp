@@ -1,0 +1,182 @@
+// The weights of a model against the headers of its files.
+#include "lib/importer/CheckWeights.h"
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace llmc {
+namespace {
+
+using Stored = std::map<std::string, const StoredTensor *>;
+
+std::string print(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+std::string andMore(size_t count) { return count > 1 ? " (and " + std::to_string(count - 1) + " more)" : ""; }
+
+// `*` stands for any text.
+bool matches(std::string_view pattern, std::string_view name) {
+  size_t star = pattern.find('*');
+  if (star == std::string_view::npos)
+    return pattern == name;
+  if (name.substr(0, star) != pattern.substr(0, star))
+    return false;
+  std::string_view rest = pattern.substr(star + 1);
+  for (size_t begin = star; begin <= name.size(); ++begin)
+    if (matches(rest, name.substr(begin)))
+      return true;
+  return false;
+}
+
+// The name as it is stored: itself, or with the beginning that other writers give it.
+std::string spelling(const ModelSpec &spec, const Stored &stored, const std::string &name) {
+  if (stored.count(name))
+    return name;
+  for (const auto &[prefix, other] : spec.otherPrefixes)
+    if (name.rfind(prefix, 0) == 0)
+      if (std::string candidate = other + name.substr(prefix.size()); stored.count(candidate))
+        return candidate;
+  return name;
+}
+
+// "layer 17 of 24 has no 'self_attn.q_proj.weight'"
+std::string missing(const ModelSpec &spec, const WeightSpec &weight, const std::string &tensor) {
+  std::string number = weight.name.rfind("layers.", 0) == 0 ? weight.name.substr(7, weight.name.find('.', 7) - 7) : "";
+  if (number.empty())
+    return "no '" + tensor + "' is stored";
+  size_t at = tensor.find("." + number + ".");
+  std::string inLayer = at == std::string::npos ? tensor : tensor.substr(at + number.size() + 2);
+  return "layer " + number + " of " + std::to_string(spec.layers.size()) + " has no '" + inLayer + "'";
+}
+
+void settleNames(ModelSpec &spec, const Stored &stored) {
+  for (WeightSpec &weight : spec.weights)
+    for (WeightSource &source : weight.sources)
+      source.tensor = spelling(spec, stored, source.tensor);
+  if (!spec.tiedHeadTensor.empty())
+    spec.tiedHeadTensor = spelling(spec, stored, spec.tiedHeadTensor);
+}
+
+Status settleHead(ModelSpec &spec, const Stored &stored, const TensorsEqual &equal) {
+  const std::string embedding = spec.weights.front().sources.front().tensor;
+  if (spec.tiedHead) {
+    if (!stored.count(spec.tiedHeadTensor))
+      return {};
+    std::string both = "the head is tied to '" + embedding + "', and '" + spec.tiedHeadTensor + "' is stored too";
+    if (!equal) {
+      spec.notes.push_back(both + "; taken to be equal");
+      return {};
+    }
+    LLMC_ASSIGN_OR_RETURN(bool same, equal(embedding, spec.tiedHeadTensor));
+    if (!same)
+      return Status::error(both + " and differs; tie_word_embeddings has to be false for it to count");
+    spec.notes.push_back(both + " and equal");
+    return {};
+  }
+  const WeightSpec &head = spec.weights.back();
+  const std::string tensor = head.sources.front().tensor;
+  if (stored.count(tensor))
+    return {};
+  if (spec.tiedHeadStated)
+    return Status::error("tie_word_embeddings is false, but no '" + tensor +
+                         "' is stored; set it to true if the embedding is the head");
+  spec.notes.push_back("no '" + tensor + "' is stored and the config does not say whether the head is tied: it is");
+  spec.tiedHead = true;
+  spec.tiedHeadTensor = tensor;
+  spec.weights.pop_back();
+  return {};
+}
+
+Status checkPresent(const ModelSpec &spec, const Stored &stored) {
+  std::vector<std::string> lines;
+  for (const WeightSpec &weight : spec.weights)
+    for (const WeightSource &source : weight.sources)
+      if (!stored.count(source.tensor))
+        lines.push_back(missing(spec, weight, source.tensor));
+  if (lines.empty())
+    return {};
+  if (!spec.quantization.empty())
+    return Status::error(lines.front() + andMore(lines.size()) + "; the files pack weights as '" + spec.quantization +
+                         "', where plain tensors are expected");
+  return Status::error(lines.front() + andMore(lines.size()));
+}
+
+bool isPacked(const std::string &type) {
+  static const std::set<std::string> packed = {"I64",     "I32",     "I16",     "I8",      "U64",
+                                               "U32",     "U16",     "U8",      "BOOL",    "F4",
+                                               "F8_E4M3", "F8_E5M2", "F8_E8M0", "F6_E2M3", "F6_E3M2"};
+  return packed.count(type) != 0;
+}
+
+Status checkShapes(const ModelSpec &spec, const Stored &stored) {
+  const std::string embedding = spec.weights.front().sources.front().tensor;
+  for (const ExpectedTensor &expected : expectedTensors(spec)) {
+    const StoredTensor &tensor = *stored.at(expected.name);
+    if (tensor.shape == expected.shape) {
+      if (spec.quantization.empty() && isPacked(tensor.type))
+        return Status::error("'" + tensor.name + "' is stored as " + tensor.type +
+                             ", and no quantization_config says how to read it");
+      continue;
+    }
+    if (expected.name == embedding && tensor.shape.size() == 2 && tensor.shape[1] == expected.shape[1])
+      return Status::error("vocab_size is " + std::to_string(spec.vocabulary) + ", '" + tensor.name + "' has " +
+                           std::to_string(tensor.shape[0]) + " rows");
+    return Status::error("'" + tensor.name + "' has shape " + print(tensor.shape) + ", but the config makes it " +
+                         print(expected.shape));
+  }
+  return {};
+}
+
+Status checkUnused(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
+  std::set<std::string> used = {spec.tiedHeadTensor};
+  for (const WeightSpec &weight : spec.weights)
+    for (const WeightSource &source : weight.sources)
+      used.insert(source.tensor);
+  std::vector<std::string> left;
+  for (const StoredTensor &tensor : stored) {
+    bool ignorable = std::any_of(spec.ignorableTensors.begin(), spec.ignorableTensors.end(),
+                                 [&](const std::string &pattern) { return matches(pattern, tensor.name); });
+    if (!ignorable && !used.count(tensor.name))
+      left.push_back(tensor.name);
+  }
+  if (left.empty())
+    return {};
+  return Status::error("tensor '" + left.front() + "'" + andMore(left.size()) + " is stored, but nothing in family '" +
+                       spec.family + "' reads it");
+}
+
+} // namespace
+
+std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec) {
+  std::vector<ExpectedTensor> tensors;
+  std::map<std::string, size_t> at;
+  for (const WeightSpec &weight : spec.weights)
+    for (const WeightSource &source : weight.sources) {
+      std::vector<int64_t> shape = weight.shape;
+      if (source.rows)
+        shape[0] = source.rows->second;
+      auto [it, isNew] = at.emplace(source.tensor, tensors.size());
+      if (isNew)
+        tensors.push_back({source.tensor, shape});
+      else // Another weight takes later rows of the same tensor.
+        tensors[it->second].shape[0] = std::max(tensors[it->second].shape[0], shape[0]);
+    }
+  return tensors;
+}
+
+Status checkWeights(ModelSpec &spec, const std::vector<StoredTensor> &stored, const TensorsEqual &equal) {
+  Stored byName;
+  for (const StoredTensor &tensor : stored)
+    byName[tensor.name] = &tensor;
+  settleNames(spec, byName);
+  LLMC_RETURN_IF_ERROR(settleHead(spec, byName, equal));
+  LLMC_RETURN_IF_ERROR(checkPresent(spec, byName));
+  LLMC_RETURN_IF_ERROR(checkShapes(spec, byName));
+  return checkUnused(spec, stored);
+}
+
+} // namespace llmc

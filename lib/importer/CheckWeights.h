@@ -1,0 +1,32 @@
+// Does what the files hold fit the model? Every weight has its source in the right shape, and nothing is left over.
+#pragma once
+#include "lib/importer/ModelSpec.h"
+#include "runtime/support/Status.h"
+#include <functional>
+
+namespace llmc {
+
+// A tensor as the weight headers list it; shape as torch has it, last dimension contiguous.
+struct StoredTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::string type; // "BF16", "Q4_K"
+  uint64_t bytes = 0;
+};
+
+// A published tensor that the model needs: whole, also where weights take rows of it.
+struct ExpectedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+// In the order of the forward pass, each once.
+std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec);
+
+// Whether two stored tensors hold the same values.
+using TensorsEqual = std::function<StatusOr<bool>(const std::string &, const std::string &)>;
+
+// Settles what only the files can: which spelling of the names is used, and whether the head is tied where the config
+// does not say. Then checks. Without `equal`, a tied head that is stored too is taken on trust, with a note.
+Status checkWeights(ModelSpec &spec, const std::vector<StoredTensor> &stored, const TensorsEqual &equal = nullptr);
+
+} // namespace llmc

@@ -1,0 +1,37 @@
+// What a model is made of, counted from its ModelSpec: parameters, kinds of layers, operators, state.
+#pragma once
+#include "lib/importer/CheckWeights.h"
+#include "lib/importer/ModelSpec.h"
+#include "runtime/support/Json.h"
+
+namespace llmc {
+
+struct ParameterCounts {
+  uint64_t total = 0;  // each stored once: a tied head adds nothing
+  uint64_t active = 0; // that one token meets
+};
+ParameterCounts countParameters(const ModelSpec &spec);
+
+struct LayerKind {
+  std::string name; // "sliding_attention", "full_attention_no_rope"
+  std::vector<int64_t> at;
+};
+// Kinds in the order of their first layer; layers of a kind differ in weights only.
+std::vector<LayerKind> layerKinds(const ModelSpec &spec);
+
+struct OperatorCount {
+  std::string name; // of the llm dialect
+  int64_t count;
+};
+// One step of the model as imported, before anything is fused; in the order of first use.
+std::vector<OperatorCount> countOperators(const ModelSpec &spec);
+
+// What a token adds to the state: key and value of every attention layer, as bfloat16.
+uint64_t stateBytesPerToken(const ModelSpec &spec);
+
+// The object of `llmc inspect --json`. With the headers of the files, types and bytes are what is stored.
+Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored = {});
+// The same for people, a few lines.
+std::string inspectToText(const ModelSpec &spec, const std::vector<StoredTensor> &stored = {});
+
+} // namespace llmc

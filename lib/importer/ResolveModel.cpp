@@ -1,0 +1,210 @@
+// resolveModel: choose the family, read the model-wide values, the layers and the weights, then account for every key.
+#include "lib/importer/ResolveModel.h"
+#include "lib/importer/ResolveParts.h"
+#include <algorithm>
+
+namespace llmc {
+namespace {
+
+// Packings that published files use. What each means for the weights is decided where they are read.
+const std::vector<std::string> knownQuantizations = {"awq", "compressed-tensors", "fp8", "gptq", "modelopt", "mxfp4"};
+
+size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1] ? 1 : 0)});
+      diagonal = row[j];
+      row[j] = next;
+    }
+  }
+  return row[b.size()];
+}
+
+Status unknownArchitecture(const std::vector<std::string> &known, const std::string &name) {
+  std::string nearest, list, shown = name.substr(0, 100);
+  for (const std::string &other : known) {
+    if (nearest.empty() || editDistance(shown, other) < editDistance(shown, nearest))
+      nearest = other;
+    list += (list.empty() ? "" : ", ") + other;
+  }
+  return Status::error("architecture '" + shown + "' is unknown (nearest = " + nearest + "; known = " + list + ")");
+}
+
+bool contains(const std::vector<std::string> &list, const std::string &name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+bool matches(const std::string &pattern, const std::string &key) {
+  if (!pattern.empty() && pattern.back() == '*')
+    return key.rfind(pattern.substr(0, pattern.size() - 1), 0) == 0;
+  return pattern == key;
+}
+
+bool saysNothing(const Json &value) {
+  return value.is_null() || value == Json(false) || (value.is_number() && value == 0) ||
+         ((value.is_string() || value.is_structured()) && value.empty()) ||
+         (value.is_string() && value.get_ref<const std::string &>().empty());
+}
+
+// The top-level name of every key that a description mentions.
+std::set<std::string> mentionedKeys(const FormatRules &rules) {
+  std::set<std::string> names;
+  auto add = [&](const std::string &key) { names.insert(key.substr(0, key.find('/'))); };
+  for (const auto &value : rules.values) {
+    for (const std::string &key : value.second.keys)
+      add(key);
+    add(value.second.lengthOf);
+  }
+  for (const auto &key : rules.mustEqual)
+    add(key.first);
+  for (const auto *choices : {&rules.sliding, &rules.rope})
+    for (const LayerChoice &choice : *choices)
+      if (choice.kind == LayerChoice::Kind::List || choice.kind == LayerChoice::Kind::Letters)
+        add(choice.name);
+  for (const auto *rope : {&rules.fullRope, &rules.slidingRope})
+    if (*rope)
+      for (const auto *keys :
+           {&(*rope)->objects, &(*rope)->scaling, &(*rope)->theta, &(*rope)->partial, &(*rope)->width,
+            &(*rope)->originalContext, &(*rope)->type, &(*rope)->factor, &(*rope)->magnitude})
+        for (const std::string &key : *keys)
+          add(key);
+  return names;
+}
+
+class KeyAccount {
+public:
+  KeyAccount(const ValueReader &values, ModelSpec &spec)
+      : values_(values), spec_(spec), mentioned_(mentionedKeys(values.rules())) {}
+
+  void run() {
+    const ConfigSource &source = values_.source();
+    for (const std::string &key : source.keys())
+      if (key != values_.nested())
+        account(key, source.get(key), source.pointer(key));
+    if (values_.nested().empty())
+      return;
+    const Json *inner = source.get(values_.nested());
+    for (auto it = inner->begin(); it != inner->end(); ++it)
+      account(it.key(), &it.value(), source.pointer(values_.nested() + "/" + it.key()));
+  }
+
+private:
+  void account(const std::string &key, const Json *value, const std::string &pointer) {
+    if (!value || mentioned_.count(key))
+      return;
+    for (const auto &[pattern, why] : values_.rules().ignored)
+      if (matches(pattern, key)) {
+        spec_.ignoredKeys.push_back(pointer);
+        if (key == "auto_map")
+          spec_.notes.push_back(key + " is ignored, " + why);
+        return;
+      }
+    (saysNothing(*value) ? spec_.ignoredKeys : spec_.unknownKeys).push_back(pointer);
+  }
+
+  const ValueReader &values_;
+  ModelSpec &spec_;
+  std::set<std::string> mentioned_;
+};
+
+Status checkEqual(ValueReader &values) {
+  for (const auto &[key, expected] : values.rules().mustEqual) {
+    Stated found = values.stated(key);
+    if (!found.json)
+      continue;
+    Json wanted = expected;
+    if (expected.is_string()) {
+      LLMC_ASSIGN_OR_RETURN(double value, values.evaluate(expected.get<std::string>()));
+      wanted = value;
+    }
+    if (*found.json != wanted)
+      return Status::error(found.pointer + " is " + brief(*found.json) + ", but only " +
+                           (wanted.is_number() ? printNumber(wanted.get<double>()) : brief(wanted)) +
+                           (expected.is_string() ? " (" + expected.get<std::string>() + ")" : "") + " is supported");
+  }
+  return {};
+}
+
+Status readModel(ValueReader &values, ModelSpec &spec) {
+  LLMC_ASSIGN_OR_RETURN(spec.hidden, values.integer("hidden"));
+  LLMC_ASSIGN_OR_RETURN(spec.vocabulary, values.integer("vocabulary"));
+  LLMC_ASSIGN_OR_RETURN(spec.context, values.integer("context"));
+  LLMC_ASSIGN_OR_RETURN(spec.normEps, values.number("norm_eps"));
+  LLMC_ASSIGN_OR_RETURN(spec.embeddingScale, values.number("embedding_scale"));
+  LLMC_ASSIGN_OR_RETURN(spec.embeddingScaleRounded, values.flag("embedding_scale_rounded"));
+  LLMC_ASSIGN_OR_RETURN(spec.logitScale, values.number("logit_scale"));
+  LLMC_ASSIGN_OR_RETURN(spec.logitSoftcap, values.number("logit_softcap"));
+  LLMC_ASSIGN_OR_RETURN(spec.tiedHead, values.flag("tied_head"));
+  spec.tiedHeadStated = values.isStated("tied_head");
+  LLMC_ASSIGN_OR_RETURN(spec.weightType, values.word("weight_type"));
+  LLMC_ASSIGN_OR_RETURN(spec.quantization, values.word("quantization"));
+  if (spec.quantization.empty())
+    return {};
+  std::string known;
+  for (const std::string &method : knownQuantizations)
+    known += (known.empty() ? "" : ", ") + method;
+  if (!contains(knownQuantizations, spec.quantization))
+    return Status::error(values.label("quantization") + " '" + spec.quantization + "' is unknown (known = " + known +
+                         ")");
+  std::string object = values.label("quantization");
+  if (Stated found = values.stated(object.substr(0, object.find('/'))); found.json)
+    spec.quantizationDetails = found.json->dump();
+  return {};
+}
+
+Status refuseUnknown(const ModelSpec &spec, const ConfigSource &source) {
+  std::string list;
+  for (const std::string &pointer : spec.unknownKeys)
+    list += (list.empty() ? "" : ", ") + pointer;
+  bool many = spec.unknownKeys.size() > 1;
+  return Status::error(source.file() + (many ? " has keys" : " has a key") + " that family '" + spec.family +
+                       "' does not know and that may change the maths: " + list + "; describe or ignore " +
+                       (many ? "them" : "it") + " in the family's model description");
+}
+
+} // namespace
+
+StatusOr<const ModelDescription *> selectFamily(const ModelDescriptions &descriptions, const ConfigSource &source) {
+  std::string architecture = source.architecture();
+  const Json *type = source.format() == ConfigFormat::HuggingFace ? source.get("model_type") : nullptr;
+  bool byType = architecture.empty() && type && type->is_string();
+  std::string name = byType ? type->get<std::string>() : architecture;
+  std::vector<std::string> known;
+  for (const ModelDescription &family : descriptions.families) {
+    const FormatRules &rules = family.rules(source.format());
+    const std::vector<std::string> &served = byType ? rules.modelTypes : rules.architectures;
+    if (contains(served, name))
+      return &family;
+    known.insert(known.end(), served.begin(), served.end());
+  }
+  if (name.empty() && source.get("peft_type"))
+    return Status::error("this is an adapter; the base model is missing");
+  if (name.empty())
+    return Status::error(source.file() + " names no architecture: no 'architectures', no 'model_type'");
+  std::sort(known.begin(), known.end());
+  return unknownArchitecture(known, name);
+}
+
+StatusOr<ModelSpec> resolveModel(const ModelDescriptions &descriptions, const ConfigSource &source,
+                                 UnknownKeys unknownKeys) {
+  LLMC_ASSIGN_OR_RETURN(const ModelDescription *family, selectFamily(descriptions, source));
+  ModelSpec spec;
+  spec.family = family->family;
+  spec.architecture = source.architecture();
+  ValueReader values(family->rules(source.format()), source, spec.facts);
+  LLMC_RETURN_IF_ERROR(readModel(values, spec));
+  LLMC_RETURN_IF_ERROR(resolveLayers(*family, values, spec));
+  LLMC_RETURN_IF_ERROR(checkEqual(values));
+  LLMC_RETURN_IF_ERROR(resolveWeights(*family, values, spec));
+  KeyAccount(values, spec).run();
+  if (!spec.unknownKeys.empty() && unknownKeys == UnknownKeys::Refuse)
+    return refuseUnknown(spec, source);
+  return spec;
+}
+
+} // namespace llmc

@@ -1,0 +1,70 @@
+// ValueReader: the values of a description for one source, each read once, checked, and recorded with its origin.
+#pragma once
+#include "lib/importer/ConfigSource.h"
+#include "lib/importer/ModelDescription.h"
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+// A value as the source states it.
+struct Stated {
+  const Json *json = nullptr; // nullptr: no key present; never a JSON null
+  std::string pointer;        // the key, for messages
+  bool isNull = false;        // a key is present and null
+};
+
+class ValueReader {
+public:
+  ValueReader(const FormatRules &rules, const ConfigSource &source, std::vector<Fact> &facts);
+
+  // Values of the description. Whole numbers, bools (0, 1) and numbers alike come as double.
+  StatusOr<double> number(const std::string &name);
+  StatusOr<int64_t> integer(const std::string &name);
+  StatusOr<bool> flag(const std::string &name);
+  StatusOr<std::string> word(const std::string &name);
+  StatusOr<double> evaluate(const std::string &expression);
+  // As evaluate, where only a whole number will do. `what` is named in the message.
+  StatusOr<int64_t> evaluateInteger(const std::string &expression, const std::string &what);
+
+  // Keys of the source, looked up in the nested object first.
+  Stated stated(const std::string &key) const;
+  // Whether a key or the stored tensors state the value, so that no default was taken.
+  bool isStated(const std::string &name) const;
+  Stated firstStated(const std::vector<std::string> &keys) const;
+  void record(const std::string &name, const std::string &value, const std::string &origin);
+
+  // What messages call a value: its first key, or its name when the family computes it.
+  std::string label(const std::string &name) const;
+  const FormatRules &rules() const { return rules_; }
+  const ConfigSource &source() const { return source_; }
+  // Key of the object that holds the text model, empty when nothing is nested.
+  const std::string &nested() const { return nested_; }
+
+private:
+  struct Value {
+    double number = 0.0;
+    std::string word;
+  };
+  StatusOr<const Value *> read(const std::string &name);
+  StatusOr<Value> readStated(const ValueDefinition &definition, const ValueRule &rule, const Stated &found);
+  StatusOr<Value> readLiteral(const ValueDefinition &definition, const ValueRule &rule, const Json &literal,
+                              std::string &origin);
+  StatusOr<Value> readRule(const ValueDefinition &definition, const ValueRule &rule, std::string &origin);
+  Status wrongQuotient(const std::string &name, const std::string &expression);
+  StatusOr<Value> checked(const ValueDefinition &definition, const Value &value);
+
+  const FormatRules &rules_;
+  const ConfigSource &source_;
+  std::vector<Fact> &facts_;
+  std::string nested_;
+  std::map<std::string, Value> values_;
+  std::set<std::string> reading_;
+};
+
+// 0.08838834764831845 and 64, not 64.000000.
+std::string printNumber(double value);
+
+} // namespace llmc

@@ -1,0 +1,12 @@
+# cmake -DOUTPUT=x.cpp -DFILES=a.json|b.json -P this: writes the descriptions as one C++ source, in the order given.
+set(code "// Written from models/*.json; edit those.\n#include \"models/Embedded.h\"\n\nnamespace llmc {\nnamespace {\n")
+string(APPEND code "const EmbeddedDescription descriptions[] = {\n")
+string(REPLACE "|" ";" FILES "${FILES}")
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME)
+  file(READ "${file}" text)
+  string(APPEND code "    {\"${name}\", R\"llmc(${text})llmc\"},\n")
+endforeach()
+string(APPEND code "};\n} // namespace\n\n")
+string(APPEND code "std::span<const EmbeddedDescription> embeddedDescriptions() { return descriptions; }\n} // namespace llmc\n")
+file(WRITE "${OUTPUT}" "${code}")
