@@ -2,6 +2,7 @@
 #include "lib/importer/BuildModule.h"
 #include "dialects/llm/LlmDialect.h"
 #include "dialects/llm/LlmShapes.h"
+#include "lib/importer/Inspect.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
@@ -21,15 +22,19 @@ public:
   OwningOpRef<ModuleOp> build();
 
 private:
-  // A layer function while it is built: its weights by the name inside the layer.
+  // A layer function while it is built, its weights by the name inside the layer.
   struct Layer {
-    std::vector<std::string> weightNames;
     std::map<std::string, Value> weights;
     Value batch, kv, rope;
   };
 
+  struct Kind {
+    std::string name;
+    std::vector<std::string> weightNames; // inside the layer, in call order
+  };
+
   void declareSymbols(ModuleOp module);
-  void buildLayer(ModuleOp module, int kind, int exampleLayer);
+  void buildLayer(ModuleOp module, Kind &kind, size_t exampleLayer);
   Value buildAttention(Layer &layer, const LayerSpec &spec, Value hidden);
   Value buildMlp(Layer &layer, const LayerSpec &spec, Value hidden);
   Value residual(Layer &layer, const LayerSpec &spec, Value hidden, Value block, const std::string &postNorm);
@@ -70,13 +75,12 @@ private:
   const StorageTypeOf &storageTypeOf_;
   OpBuilder builder_;
   std::map<std::string, const WeightSpec *> weights_;
-  std::vector<int> kinds_;
-  std::vector<std::vector<std::string>> weightNamesOfKind_; // inside the layer, in call order
+  std::vector<Kind> kinds_;
+  std::vector<size_t> kindOfLayer_;
   std::string layerPrefix_;
 };
 
 std::string layerName(size_t layer) { return "layers." + std::to_string(layer) + "."; }
-std::string kindName(int kind) { return "layer_kind_" + std::to_string(kind); }
 
 OwningOpRef<ModuleOp> ModuleBuilder::build() {
   OwningOpRef<ModuleOp> module = ModuleOp::create(builder_.getUnknownLoc());
@@ -86,10 +90,13 @@ OwningOpRef<ModuleOp> ModuleBuilder::build() {
   (*module)->setAttr("llmc.layers", builder_.getI64IntegerAttr(static_cast<int64_t>(spec_.layers.size())));
   (*module)->setAttr("llmc.context", builder_.getI64IntegerAttr(spec_.context));
   declareSymbols(*module);
-  kinds_ = kindOfLayers(spec_);
-  for (size_t layer = 0; layer < kinds_.size(); ++layer)
-    if (kinds_[layer] == static_cast<int>(weightNamesOfKind_.size()))
-      buildLayer(*module, kinds_[layer], static_cast<int>(layer));
+  kindOfLayer_.resize(spec_.layers.size());
+  for (const LayerKind &kind : layerKinds(spec_)) {
+    for (int64_t layer : kind.at)
+      kindOfLayer_[static_cast<size_t>(layer)] = kinds_.size();
+    kinds_.push_back({kind.name, {}});
+    buildLayer(*module, kinds_.back(), static_cast<size_t>(kind.at.front()));
+  }
   buildStep(*module);
   return module;
 }
@@ -116,7 +123,7 @@ void ModuleBuilder::declareSymbols(ModuleOp) {
                          kvType(spec_.layers[layer].attention));
 }
 
-void ModuleBuilder::buildLayer(ModuleOp module, int kind, int exampleLayer) {
+void ModuleBuilder::buildLayer(ModuleOp module, Kind &kind, size_t exampleLayer) {
   const LayerSpec &spec = spec_.layers[exampleLayer];
   Layer layer;
   std::string prefix = layerName(exampleLayer);
@@ -126,11 +133,11 @@ void ModuleBuilder::buildLayer(ModuleOp module, int kind, int exampleLayer) {
     inputs.push_back(rows(2 * static_cast<int64_t>(spec_.ropes[spec.attention.rope].frequencies.size())));
   for (const WeightSpec &weight : spec_.weights)
     if (llvm::StringRef(weight.name).starts_with(prefix)) {
-      layer.weightNames.push_back(weight.name.substr(prefix.size()));
+      kind.weightNames.push_back(weight.name.substr(prefix.size()));
       inputs.push_back(weightType(weight));
     }
-  layerPrefix_ = "layers.*(kind " + std::to_string(kind) + ").";
-  auto function = func::FuncOp::create(builder_, named(kindName(kind)), kindName(kind),
+  layerPrefix_ = "layers.*(" + kind.name + ").";
+  auto function = func::FuncOp::create(builder_, named(kind.name), kind.name,
                                        builder_.getFunctionType(inputs, {rows(spec_.hidden)}));
   function.setPrivate();
   Block *body = function.addEntryBlock();
@@ -141,12 +148,11 @@ void ModuleBuilder::buildLayer(ModuleOp module, int kind, int exampleLayer) {
   unsigned next = 3;
   if (hasRope)
     layer.rope = body->getArgument(next++);
-  for (const std::string &name : layer.weightNames)
+  for (const std::string &name : kind.weightNames)
     layer.weights[name] = body->getArgument(next++);
   Value hidden = buildAttention(layer, spec, body->getArgument(0));
   hidden = buildMlp(layer, spec, hidden);
-  func::ReturnOp::create(builder_, named(kindName(kind)), hidden);
-  weightNamesOfKind_.push_back(layer.weightNames);
+  func::ReturnOp::create(builder_, named(kind.name), hidden);
 }
 
 Value ModuleBuilder::residual(Layer &layer, const LayerSpec &spec, Value hidden, Value block,
@@ -239,9 +245,10 @@ void ModuleBuilder::buildStep(ModuleOp module) {
                                                            layerName(i) + "kv")};
     if (layer.attention.rope >= 0)
       operands.push_back(ropes[layer.attention.rope]);
-    for (const std::string &name : weightNamesOfKind_[kinds_[i]])
+    const Kind &kind = kinds_[kindOfLayer_[i]];
+    for (const std::string &name : kind.weightNames)
       operands.push_back(use(layerName(i) + name));
-    hidden = func::CallOp::create(builder_, named("layers." + std::to_string(i)), kindName(kinds_[i]),
+    hidden = func::CallOp::create(builder_, named("layers." + std::to_string(i)), kind.name,
                                   TypeRange{rows(spec_.hidden)}, operands)
                  .getResult(0);
     record(hidden, i + 1);
@@ -260,18 +267,6 @@ void ModuleBuilder::buildStep(ModuleOp module) {
 }
 
 } // namespace
-
-std::vector<int> kindOfLayers(const ModelSpec &spec) {
-  std::vector<const LayerSpec *> distinct;
-  std::vector<int> kinds;
-  for (const LayerSpec &layer : spec.layers) {
-    auto known = llvm::find_if(distinct, [&](const LayerSpec *other) { return *other == layer; });
-    kinds.push_back(static_cast<int>(known - distinct.begin()));
-    if (known == distinct.end())
-      distinct.push_back(&layer);
-  }
-  return kinds;
-}
 
 OwningOpRef<ModuleOp> buildModule(MLIRContext &context, const ModelSpec &spec, const StorageTypeOf &storageTypeOf) {
   return ModuleBuilder(context, spec, storageTypeOf).build();

@@ -15,7 +15,4 @@ using StorageTypeOf = std::function<std::string(const std::string &tensor)>;
 mlir::OwningOpRef<mlir::ModuleOp> buildModule(mlir::MLIRContext &context, const ModelSpec &spec,
                                               const StorageTypeOf &storageTypeOf);
 
-/// For every layer the index of its kind; kinds are numbered in order of first appearance.
-std::vector<int> kindOfLayers(const ModelSpec &spec);
-
 } // namespace llmc
