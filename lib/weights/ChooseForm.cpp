@@ -13,13 +13,11 @@ struct StoredType {
 
 // Types that stand for numbers by themselves.
 constexpr StoredType storedTypes[] = {
-    {"F64", WeightForm::F32},    {"F32", WeightForm::F32},   {"F16", WeightForm::F32},   {"BF16", WeightForm::BF16},
-    {"Q8_0", WeightForm::I8},    {"Q4_0", WeightForm::I4},   {"Q4_1", WeightForm::I4M},  {"Q4_K", WeightForm::I4M},
-    {"Q5_0", WeightForm::I8},    {"Q5_1", WeightForm::I8},   {"Q2_K", WeightForm::I8},   {"Q3_K", WeightForm::I8},
-    {"Q5_K", WeightForm::I8},    {"Q6_K", WeightForm::I8},   {"IQ1_S", WeightForm::I8},  {"IQ1_M", WeightForm::I8},
-    {"IQ2_XXS", WeightForm::I8}, {"IQ2_XS", WeightForm::I8}, {"IQ2_S", WeightForm::I8},  {"IQ3_XXS", WeightForm::I8},
-    {"IQ3_S", WeightForm::I8},   {"IQ4_NL", WeightForm::I8}, {"IQ4_XS", WeightForm::I8}, {"TQ1_0", WeightForm::I8},
-    {"TQ2_0", WeightForm::I8},   {"MXFP4", WeightForm::I8},
+    {"F64", WeightForm::F32},  {"F32", WeightForm::F32}, {"F16", WeightForm::F32},   {"BF16", WeightForm::BF16},
+    {"Q8_0", WeightForm::I8},  {"Q4_0", WeightForm::I4}, {"Q4_1", WeightForm::I4M},  {"Q4_K", WeightForm::I4M},
+    {"Q5_0", WeightForm::I8},  {"Q5_1", WeightForm::I8}, {"Q2_K", WeightForm::I8},   {"Q3_K", WeightForm::I8},
+    {"Q5_K", WeightForm::I8},  {"Q6_K", WeightForm::I8}, {"IQ4_NL", WeightForm::I8}, {"IQ4_XS", WeightForm::I8},
+    {"MXFP4", WeightForm::I8},
 };
 
 const StoredType *find(std::string_view storage) {

@@ -1,0 +1,211 @@
+// Stored blocks moved into quantised forms. blocks/NAME.raw are blocks of random codes with extreme scales in front,
+// blocks/NAME.values their numbers by the gguf package's dequantisers.
+#include "lib/weights/BlockCodecs.h"
+#include "MemoryTensors.h"
+#include "lib/weights/SmallFloats.h"
+#include <cmath>
+#include <cstring>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+struct Stored {
+  std::vector<uint8_t> bytes;
+  std::vector<float> values;
+  int64_t blocks, blockValues;
+};
+
+Stored load(const std::string &storage, int64_t blockBytes, int64_t blockValues) {
+  std::string base = std::string(LLMC_TEST_DATA) + "/blocks/" + storage;
+  Stored stored{readBytes(base + ".raw"), {}, 0, blockValues};
+  std::vector<uint8_t> values = readBytes(base + ".values");
+  stored.values.resize(values.size() / 4);
+  std::memcpy(stored.values.data(), values.data(), values.size());
+  stored.blocks = static_cast<int64_t>(stored.bytes.size()) / blockBytes;
+  EXPECT_EQ(static_cast<int64_t>(stored.values.size()), stored.blocks * blockValues);
+  return stored;
+}
+
+// Rows of `perRow` blocks, packed from their bytes. The numbers the reader offers are wrong on purpose: they must not
+// be used.
+StatusOr<std::vector<uint8_t>> packStored(const Stored &stored, const std::string &storage,
+                                          const PackedLayout &layout) {
+  MemoryTensors tensors;
+  std::vector<float> wrong(stored.values.size(), 12345.0f);
+  tensors.addBlocks("t", {layout.n, layout.k}, storage, stored.bytes, wrong);
+  return packToBytes(recipeOfTensors({layout.n, layout.k}, {"t"}), layout, tensors);
+}
+
+std::vector<float> moved(const Stored &stored, const std::string &storage, WeightForm form, int64_t perRow) {
+  PackedLayout layout = matrixLayout(stored.blocks / perRow, stored.blockValues * perRow, form, 16);
+  StatusOr<std::vector<uint8_t>> packed = packStored(stored, storage, layout);
+  EXPECT_TRUE(packed.ok()) << packed.status().message();
+  return packed.ok() ? *unpackWeight(layout, *packed) : std::vector<float>();
+}
+} // namespace
+
+TEST(BlockCodecs, BlocksOf32AreExact) {
+  struct {
+    const char *storage;
+    int64_t bytes;
+    WeightForm form;
+  } rows[] = {{"Q4_0", 18, WeightForm::I4},
+              {"Q4_0", 18, WeightForm::I8},
+              {"Q4_1", 20, WeightForm::I4M},
+              {"Q5_0", 22, WeightForm::I8}};
+  for (auto &row : rows)
+    for (int64_t perRow : {1, 2, 16}) { // half a block of 64, a whole one, one long row
+      Stored stored = load(row.storage, row.bytes, 32);
+      EXPECT_EQ(moved(stored, row.storage, row.form, perRow), stored.values) << row.storage << " " << perRow;
+    }
+}
+
+TEST(BlockCodecs, Q8_0IsExactButForMinus128) {
+  Stored stored = load("Q8_0", 34, 32);
+  int64_t clamped = 0;
+  for (size_t i = 0; i < stored.values.size(); ++i) {
+    const uint8_t *block = stored.bytes.data() + i / 32 * 34;
+    if (block[2 + i % 32] != 0x80)
+      continue;
+    ++clamped;
+    stored.values[i] = -127.0f * f32FromF16(static_cast<uint16_t>(block[0] | block[1] << 8));
+  }
+  EXPECT_GT(clamped, 0);
+  EXPECT_EQ(moved(stored, "Q8_0", WeightForm::I8, 2), stored.values);
+}
+
+// -8 * 65504 does not fit, so the two blocks with that scale are left out.
+TEST(BlockCodecs, Q4_0WithMinimaIsExactWhereTheMinimumFits) {
+  Stored stored = load("Q4_0", 18, 32);
+  PackedLayout layout = matrixLayout(16, 32, WeightForm::I4M, 16);
+  StatusOr<std::vector<uint8_t>> packed = packStored(stored, "Q4_0", layout);
+  ASSERT_FALSE(packed.ok());
+  EXPECT_EQ(packed.status().message(),
+            "weight 'w' has Q4_0 scales near column 0 that do not fit f16; choose bf16 or f32");
+  stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 2 * 18);
+  stored.values.erase(stored.values.begin(), stored.values.begin() + 2 * 32);
+  stored.blocks -= 2;
+  EXPECT_EQ(moved(stored, "Q4_0", WeightForm::I4M, 1), stored.values);
+}
+
+TEST(BlockCodecs, Q4_KKeepsCodesAndRoundsScales) {
+  Stored stored = load("Q4_K", 144, 256);
+  // Blocks 0, 1 and 3 have scales or minima of 65504 times up to 63: refused. The others are rounded.
+  EXPECT_FALSE(packStored(stored, "Q4_K", matrixLayout(10, 256, WeightForm::I4M, 16)).ok());
+  for (int64_t block : {2, 4, 5, 6, 7, 8, 9}) {
+    Stored one{{}, {}, 1, 256};
+    one.bytes.assign(stored.bytes.begin() + block * 144, stored.bytes.begin() + (block + 1) * 144);
+    one.values.assign(stored.values.begin() + block * 256, stored.values.begin() + (block + 1) * 256);
+    std::vector<float> back = moved(one, "Q4_K", WeightForm::I4M, 1);
+    ASSERT_EQ(back.size(), 256u);
+    float d = f32FromF16(static_cast<uint16_t>(one.bytes[0] | one.bytes[1] << 8));
+    float dmin = f32FromF16(static_cast<uint16_t>(one.bytes[2] | one.bytes[3] << 8));
+    for (size_t i = 0; i < 256; ++i) {
+      // Relative 2^-11 of scale * code and of the minimum; scale and minimum have factors up to 63, the code up to 15.
+      float bound = 0x1p-11f * 63 * (15 * std::fabs(d) + std::fabs(dmin)) + 16 * 0x1p-25f;
+      ASSERT_LE(std::fabs(back[i] - one.values[i]), bound) << block << " " << i;
+    }
+  }
+}
+
+// Each group's error, were its codes wrong, would show against the spread of the values themselves.
+TEST(BlockCodecs, Q4_KErrorIsThatOfTheScalesOnly) {
+  Stored stored = load("Q4_K", 144, 256);
+  stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 6 * 144);
+  stored.values.erase(stored.values.begin(), stored.values.begin() + 6 * 256);
+  stored.blocks -= 6;
+  std::vector<float> back = moved(stored, "Q4_K", WeightForm::I4M, 2);
+  for (size_t group = 0; group < back.size() / 32; ++group) {
+    float largest = 0;
+    for (size_t i = group * 32; i < group * 32 + 32; ++i)
+      largest = std::max(largest, std::fabs(stored.values[i]));
+    float dmin = 0.18f * 63; // above every |dmin| * minimum of these blocks
+    for (size_t i = group * 32; i < group * 32 + 32; ++i)
+      ASSERT_LE(std::fabs(back[i] - stored.values[i]), 0x1p-11f * (largest + 2 * dmin)) << i;
+  }
+}
+
+TEST(BlockCodecs, BytesOfOneQ4_1Row) {
+  // Scale 1.0 (0x3C00), minimum -2.0 (0xC000), byte j of the codes is 16 * (15 - j) + j.
+  std::vector<uint8_t> row = {0x00, 0x3C, 0x00, 0xC0};
+  std::vector<float> values(32);
+  for (int j = 0; j < 16; ++j)
+    row.push_back(static_cast<uint8_t>(16 * (15 - j) + j));
+  PackedLayout layout = matrixLayout(1, 32, WeightForm::I4M, 16);
+  StatusOr<std::vector<uint8_t>> packed = packStored({row, values, 1, 32}, "Q4_1", layout);
+  ASSERT_TRUE(packed.ok()) << packed.status().message();
+  ASSERT_EQ(packed->size(), 640u);
+  for (size_t j = 0; j < 16; ++j)
+    EXPECT_EQ((*packed)[64 * (j / 4) + j % 4], 16 * (15 - j) + j); // lane 0, group 0
+  EXPECT_EQ((*packed)[64 + 4], 0);                                 // lane 1 is past N
+  EXPECT_EQ((*packed)[256], 0);                                    // group 1 is past K
+  EXPECT_EQ((*packed)[512] | (*packed)[513] << 8, 0x3C00);
+  EXPECT_EQ((*packed)[576] | (*packed)[577] << 8, 0xC000);
+  EXPECT_EQ((*packed)[514] | (*packed)[578], 0);
+  std::vector<float> back = *unpackWeight(layout, *packed);
+  EXPECT_EQ(back[3], 3.0f - 2.0f);
+  EXPECT_EQ(back[19], 12.0f - 2.0f);
+}
+
+TEST(BlockCodecs, RecipesMoveBlocksToo) {
+  // Interleaved pairs of a head of 4 rows come out as halves, in an interleaved layout, without a change of value.
+  Stored stored = load("Q8_0", 34, 32);
+  stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 8 * 34); // ordinary scales only
+  stored.values.erase(stored.values.begin(), stored.values.begin() + 8 * 32);
+  for (uint8_t &byte : stored.bytes)
+    byte = byte == 0x80 ? 0x81 : byte; // no -128; low bytes of scales may change too, hence the values from the bytes
+  for (size_t i = 0; i < stored.values.size(); ++i) {
+    const uint8_t *block = stored.bytes.data() + i / 32 * 34;
+    stored.values[i] = static_cast<float>(static_cast<int8_t>(block[2 + i % 32])) *
+                       f32FromF16(static_cast<uint16_t>(block[0] | block[1] << 8));
+  }
+  MemoryTensors tensors;
+  tensors.addBlocks("t", {8, 32}, "Q8_0", stored.bytes, stored.values);
+  WeightRecipe recipe{"w", {8, 32}, {{"t", std::nullopt, 4}}, 0.0};
+  PackedLayout layout = matrixLayout(8, 32, WeightForm::I8, 6, 3);
+  StatusOr<std::vector<uint8_t>> packed = packToBytes(recipe, layout, tensors);
+  ASSERT_TRUE(packed.ok()) << packed.status().message();
+  std::vector<float> expected(8 * 32);
+  std::vector<int64_t> rows = {0, 1, 2, 3, 4, 5, 6, 7};
+  ASSERT_TRUE(readWeightRows(recipe, tensors, rows, expected.data()).ok());
+  EXPECT_EQ(*unpackWeight(layout, *packed), expected);
+}
+
+TEST(BlockCodecs, MixedSourcesShareABlock) {
+  // Rows 0..7 are moved, 8..15 quantised, in one block of 16 lanes.
+  Stored stored = load("Q4_0", 18, 32);
+  stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 8 * 18);
+  stored.values.erase(stored.values.begin(), stored.values.begin() + 8 * 32);
+  MemoryTensors tensors;
+  tensors.addBlocks("q", {8, 32}, "Q4_0", stored.bytes, stored.values);
+  std::vector<float> floats = gaussian(8 * 32, 5);
+  tensors.addFloats("f", {8, 32}, floats, "Q6_K");
+  PackedLayout layout = matrixLayout(16, 32, WeightForm::I8, 16);
+  StatusOr<std::vector<uint8_t>> packed = packToBytes(recipeOfTensors({16, 32}, {"q", "f"}), layout, tensors);
+  ASSERT_TRUE(packed.ok()) << packed.status().message();
+  std::vector<float> back = *unpackWeight(layout, *packed);
+  EXPECT_EQ(std::vector<float>(back.begin(), back.begin() + 256), stored.values);
+  PackedLayout alone = matrixLayout(8, 32, WeightForm::I8, 16);
+  EXPECT_EQ(std::vector<float>(back.begin() + 256, back.end()), *unpackWeight(alone, packFloats(floats, alone)));
+}
+
+TEST(BlockCodecs, AnAddendGoesThroughNumbers) {
+  Stored stored = load("Q8_0", 34, 32);
+  stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 8 * 34);
+  MemoryTensors tensors;
+  tensors.addBlocks("t", {8, 32}, "Q8_0", stored.bytes, std::vector<float>(8 * 32, 126.0f));
+  WeightRecipe recipe = recipeOfTensors({8, 32}, {"t"});
+  recipe.add = 1.0;
+  PackedLayout layout = matrixLayout(8, 32, WeightForm::I8, 16);
+  EXPECT_EQ(*unpackWeight(layout, *packToBytes(recipe, layout, tensors)), std::vector<float>(8 * 32, 127.0f));
+}
+
+TEST(BlockCodecs, RowsOfBrokenBlocksAreRefused) {
+  MemoryTensors tensors;
+  tensors.addBlocks("t", {2, 48}, "Q8_0", std::vector<uint8_t>(102), std::vector<float>(96));
+  StatusOr<std::vector<uint8_t>> packed =
+      packToBytes(recipeOfTensors({2, 48}, {"t"}), matrixLayout(2, 48, WeightForm::I8, 16), tensors);
+  ASSERT_FALSE(packed.ok());
+  EXPECT_EQ(packed.status().message(), "weight 'w' has rows of 48, which are no whole Q8_0 blocks of 32");
+}

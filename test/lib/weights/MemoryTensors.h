@@ -1,0 +1,110 @@
+// Tensors in memory for tests: numbers, or stored blocks whose numbers the test gives beside them.
+#pragma once
+#include "lib/weights/Pack.h"
+#include "lib/weights/Unpack.h"
+#include <algorithm>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <map>
+#include <random>
+
+namespace llmc::test {
+
+class MemoryTensors : public TensorReader {
+public:
+  void addFloats(const std::string &name, std::vector<int64_t> shape, std::vector<float> values,
+                 const std::string &storage = "F32") {
+    tensors_[name] = {{std::move(shape), storage}, std::move(values), {}};
+  }
+  void addBlocks(const std::string &name, std::vector<int64_t> shape, const std::string &storage,
+                 std::vector<uint8_t> bytes, std::vector<float> values) {
+    tensors_[name] = {{std::move(shape), storage}, std::move(values), std::move(bytes)};
+  }
+
+  StatusOr<TensorInfo> info(const std::string &name) const override {
+    auto found = tensors_.find(name);
+    if (found == tensors_.end())
+      return Status::error("no tensor '" + name + "'");
+    return found->second.info;
+  }
+  Status readRows(const std::string &name, int64_t firstRow, int64_t numRows, float *out) const override {
+    const Tensor &tensor = tensors_.at(name);
+    int64_t perRow = static_cast<int64_t>(tensor.values.size()) / tensor.info.shape[0];
+    std::copy_n(tensor.values.begin() + firstRow * perRow, numRows * perRow, out);
+    return {};
+  }
+  Status readBlocks(const std::string &name, int64_t firstRow, int64_t numRows, std::span<uint8_t> out) const override {
+    const Tensor &tensor = tensors_.at(name);
+    int64_t perRow = static_cast<int64_t>(tensor.bytes.size()) / tensor.info.shape[0];
+    if (static_cast<int64_t>(out.size()) != numRows * perRow)
+      return Status::error("asked for " + std::to_string(out.size()) + " bytes of rows of " + std::to_string(perRow));
+    std::copy_n(tensor.bytes.begin() + firstRow * perRow, out.size(), out.begin());
+    return {};
+  }
+
+private:
+  struct Tensor {
+    TensorInfo info;
+    std::vector<float> values;
+    std::vector<uint8_t> bytes;
+  };
+  std::map<std::string, Tensor> tensors_;
+};
+
+// Values that differ everywhere, of the size of weights.
+inline std::vector<float> gaussian(int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0.0f, 0.05f);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float &value : values)
+    value = normal(generator);
+  return values;
+}
+
+inline PackedLayout matrixLayout(int64_t n, int64_t k, WeightForm form, int64_t rowsPerTile, int64_t interleave = 0) {
+  Tiling tiling = tilingFor(rowsPerTile, form);
+  return {n, k, form, tiling.tile, tiling.panel, interleave};
+}
+
+// A recipe of whole tensors.
+inline WeightRecipe recipeOfTensors(std::vector<int64_t> shape, const std::vector<std::string> &tensors) {
+  WeightRecipe recipe;
+  recipe.name = "w";
+  recipe.shape = std::move(shape);
+  for (const std::string &tensor : tensors)
+    recipe.sources.push_back({tensor, std::nullopt, 0});
+  return recipe;
+}
+
+inline StatusOr<std::vector<uint8_t>> packToBytes(const WeightRecipe &recipe, const PackedLayout &layout,
+                                                  const TensorReader &tensors, int threads = 1) {
+  std::vector<uint8_t> bytes;
+  ByteSink sink = [&](std::span<const uint8_t> piece) {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+    return Status();
+  };
+  LLMC_RETURN_IF_ERROR(packWeight(recipe, layout, tensors, sink, threads));
+  return bytes;
+}
+
+// One F32 tensor "t" packed; fails the test when packing does.
+inline std::vector<uint8_t> packFloats(const std::vector<float> &values, const PackedLayout &layout) {
+  MemoryTensors tensors;
+  bool vector = layout.form == WeightForm::Plain;
+  std::vector<int64_t> shape = {layout.n};
+  if (!vector)
+    shape.push_back(layout.k);
+  tensors.addFloats("t", shape, values);
+  StatusOr<std::vector<uint8_t>> bytes = packToBytes(recipeOfTensors(shape, {"t"}), layout, tensors);
+  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+  return bytes.ok() ? *bytes : std::vector<uint8_t>();
+}
+
+inline std::vector<uint8_t> readBytes(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+} // namespace llmc::test
