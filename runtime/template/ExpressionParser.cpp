@@ -232,10 +232,10 @@ ExpressionParser::Parsed ExpressionParser::parsePower() {
 }
 
 ExpressionParser::Parsed ExpressionParser::parseUnary(bool withFilters) {
-  Nested nested(depth_);
-  LLMC_RETURN_IF_ERROR(nested.check());
   ExpressionPtr node;
   if (isOperator("-") || isOperator("+")) {
+    Nested nested(depth_);
+    LLMC_RETURN_IF_ERROR(nested.check());
     bool minus = take().text == "-";
     LLMC_ASSIGN_OR_RETURN(ExpressionPtr operand, parseUnary(/*withFilters=*/false));
     LLMC_ASSIGN_OR_RETURN(node,
