@@ -1,0 +1,151 @@
+#include "lib/importer/CheckWeights.h"
+#include "test/lib/importer/ImporterTesting.h"
+
+using namespace llmc;
+using namespace llmc::fixture;
+
+namespace {
+
+// Exactly what a model expects, as bfloat16.
+std::vector<StoredTensor> storedFor(const ModelSpec &spec) {
+  std::vector<StoredTensor> stored;
+  for (const ExpectedTensor &expected : expectedTensors(spec))
+    stored.push_back({expected.name, expected.shape, "BF16", 0});
+  return stored;
+}
+StoredTensor &named(std::vector<StoredTensor> &stored, const std::string &name) {
+  for (StoredTensor &tensor : stored)
+    if (tensor.name == name)
+      return tensor;
+  ADD_FAILURE() << "no tensor " << name;
+  return stored.front();
+}
+void drop(std::vector<StoredTensor> &stored, const std::string &name) {
+  std::erase_if(stored, [&](const StoredTensor &tensor) { return tensor.name == name; });
+}
+std::string errorOf(ModelSpec spec, const std::vector<StoredTensor> &stored, const TensorsEqual &equal = nullptr) {
+  Status status = checkWeights(spec, stored, equal);
+  return status.ok() ? "" : status.message();
+}
+
+} // namespace
+
+TEST(CheckWeights, EveryFamilyAcceptsWhatItExpects) {
+  for (const char *name : {"llama-2", "llama-3.2", "mistral-swa", "qwen2", "qwen3", "gemma", "gemma-2", "gemma-3",
+                           "phi-3", "olmo2", "smollm3", "granite", "exaone-4", "published/gemma-3-4b"}) {
+    ModelSpec spec = resolved(name);
+    EXPECT_EQ(errorOf(spec, storedFor(spec)), "") << name;
+  }
+}
+
+TEST(CheckWeights, SlicesExpectTheWholeTensor) {
+  for (const ExpectedTensor &expected : expectedTensors(resolved("phi-3")))
+    if (expected.name == "model.layers.0.self_attn.qkv_proj.weight") {
+      EXPECT_EQ(expected.shape, (std::vector<int64_t>{192, 64})); // 3 x 4 heads x 16
+      return;
+    }
+  FAIL() << "not expected at all";
+}
+
+TEST(CheckWeights, Missing) {
+  ModelSpec spec = resolved("llama-2");
+  std::vector<StoredTensor> stored = storedFor(spec);
+  drop(stored, "model.layers.2.self_attn.q_proj.weight");
+  EXPECT_EQ(errorOf(spec, stored), "layer 2 of 4 has no 'self_attn.q_proj.weight'");
+  drop(stored, "model.norm.weight");
+  EXPECT_EQ(errorOf(spec, stored), "layer 2 of 4 has no 'self_attn.q_proj.weight' (and 1 more)");
+  stored = storedFor(spec);
+  drop(stored, "model.embed_tokens.weight");
+  EXPECT_EQ(errorOf(spec, stored), "no 'model.embed_tokens.weight' is stored");
+}
+
+TEST(CheckWeights, AWholeLayerMissing) {
+  Json config = changed("llama-2", {{"num_hidden_layers", 24}});
+  ModelSpec spec = resolved(config);
+  std::vector<StoredTensor> stored = storedFor(spec);
+  std::erase_if(stored, [](const StoredTensor &tensor) { return tensor.name.find(".17.") != std::string::npos; });
+  EXPECT_EQ(errorOf(spec, stored), "layer 17 of 24 has no 'input_layernorm.weight' (and 8 more)");
+}
+
+TEST(CheckWeights, Shapes) {
+  ModelSpec spec = resolved("llama-2");
+  std::vector<StoredTensor> stored = storedFor(spec);
+  named(stored, "model.embed_tokens.weight").shape = {352, 64};
+  EXPECT_EQ(errorOf(spec, stored), "vocab_size is 320, 'model.embed_tokens.weight' has 352 rows");
+  stored = storedFor(spec);
+  named(stored, "model.layers.1.mlp.down_proj.weight").shape = {96, 64};
+  EXPECT_EQ(errorOf(spec, stored),
+            "'model.layers.1.mlp.down_proj.weight' has shape [96, 64], but the config makes it [64, 96]");
+  stored = storedFor(spec);
+  named(stored, "model.layers.1.mlp.down_proj.weight").type = "I8";
+  EXPECT_EQ(errorOf(spec, stored),
+            "'model.layers.1.mlp.down_proj.weight' is stored as I8, and no quantization_config says "
+            "how to read it");
+}
+
+TEST(CheckWeights, LeftOver) {
+  ModelSpec spec = resolved("llama-2");
+  std::vector<StoredTensor> stored = storedFor(spec);
+  stored.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", {8}, "F32", 0});
+  EXPECT_EQ(errorOf(spec, stored), "") << "known and computed from the config";
+  stored.push_back({"model.layers.4.mlp.down_proj.weight", {64, 96}, "BF16", 0});
+  EXPECT_EQ(errorOf(spec, stored),
+            "tensor 'model.layers.4.mlp.down_proj.weight' is stored, but nothing in family 'llama' "
+            "reads it");
+}
+
+TEST(CheckWeights, HeadThatTheConfigDoesNotDecide) {
+  ModelSpec spec = resolved(without("llama-2", "tie_word_embeddings"));
+  std::vector<StoredTensor> stored = storedFor(spec);
+  drop(stored, "lm_head.weight");
+  ASSERT_TRUE(checkWeights(spec, stored).ok());
+  EXPECT_TRUE(spec.tiedHead);
+  EXPECT_EQ(spec.weights.back().name, "final_norm");
+  EXPECT_EQ(spec.notes.back(),
+            "no 'lm_head.weight' is stored and the config does not say whether the head is tied: it is");
+}
+
+TEST(CheckWeights, UntiedWithoutAHead) {
+  ModelSpec spec = resolved("llama-2");
+  std::vector<StoredTensor> stored = storedFor(spec);
+  drop(stored, "lm_head.weight");
+  EXPECT_EQ(errorOf(spec, stored),
+            "tie_word_embeddings is false, but no 'lm_head.weight' is stored; set it to true if the "
+            "embedding is the head");
+}
+
+TEST(CheckWeights, TiedYetAHeadIsStored) {
+  ModelSpec spec = resolved("llama-3.2");
+  std::vector<StoredTensor> stored = storedFor(spec);
+  stored.push_back({"lm_head.weight", {320, 64}, "BF16", 0});
+  auto answer = [](bool same) {
+    return [same](const std::string &, const std::string &) -> StatusOr<bool> { return same; };
+  };
+  EXPECT_EQ(errorOf(spec, stored, answer(true)), "");
+  EXPECT_EQ(errorOf(spec, stored, answer(false)),
+            "the head is tied to 'model.embed_tokens.weight', and 'lm_head.weight' is stored too and differs; "
+            "tie_word_embeddings has to be false for it to count");
+  ASSERT_TRUE(checkWeights(spec, stored).ok());
+  EXPECT_EQ(spec.notes.back(),
+            "the head is tied to 'model.embed_tokens.weight', and 'lm_head.weight' is stored too; taken to be equal");
+}
+
+TEST(CheckWeights, OtherSpellingOfThePrefix) {
+  ModelSpec spec = resolved("published/gemma-3-4b");
+  std::vector<StoredTensor> stored = storedFor(spec);
+  for (StoredTensor &tensor : stored)
+    tensor.name = "model.language_model." + tensor.name.substr(std::string("language_model.model.").size());
+  stored.push_back({"model.vision_tower.vision_model.encoder.layers.0.layer_norm1.weight", {1152}, "BF16", 0});
+  ASSERT_EQ(errorOf(spec, stored), "");
+  ASSERT_TRUE(checkWeights(spec, stored).ok());
+  EXPECT_EQ(spec.weights[0].sources[0].tensor, "model.language_model.embed_tokens.weight");
+}
+
+TEST(CheckWeights, PackedWeights) {
+  ModelSpec spec = resolved("published/qwen3-4b-awq");
+  std::vector<StoredTensor> stored = storedFor(spec);
+  named(stored, "model.layers.0.self_attn.q_proj.weight").name = "model.layers.0.self_attn.q_proj.qweight";
+  EXPECT_EQ(errorOf(spec, stored),
+            "layer 0 of 36 has no 'self_attn.q_proj.weight'; the files pack weights as 'awq', where "
+            "plain tensors are expected");
+}
