@@ -182,7 +182,9 @@ def PlanMemoryPass : Pass<"llmc-plan-memory", "::mlir::ModuleOp"> {
   let summary = "give every buffer, weight and cache its place";
   let description = [{
     Buffers of the step share one arena by live range: first those of `@step`, behind them those of the layer that runs.
-    Offsets of buffers are bytes per row of the batch; weights and the layers' parts of a cache page get byte offsets.
+    Offsets of buffers are bytes per row of the batch; weights and the layers' parts of a cache page get byte offsets. The
+    sums go to the module: `llmc.max_tokens`, `llmc.arena_bytes_per_row`, `llmc.weight_bytes`, `llmc.page_bytes`,
+    `llmc.page_positions`.
     Before:
     ```mlir
     llm.weight @g : !llm.weight<64, plain> from [{tensor = "g"} ]
@@ -206,6 +208,7 @@ def PlanMemoryPass : Pass<"llmc-plan-memory", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [Option<"maxTokens", "max-tokens", "int64_t", "512", "rows of the largest step">];
 }
 
 #endif // LLMC_PASSES_TD

@@ -14,6 +14,7 @@ struct PhaseOptions {
   std::string kvElement = "bf16"; // f32 or bf16
   int64_t kvPage = 64;            // positions
   std::string target = "host";
+  int64_t maxTokens = 512; // rows of the largest step
   // Names of phases that are optimisations and shall not run: "fuse".
   std::vector<std::string> without;
 };

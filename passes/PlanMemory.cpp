@@ -49,9 +49,11 @@ int64_t placeBuffers(func::FuncOp function, int64_t base) {
 }
 
 struct PlanMemory : llmc::impl::PlanMemoryPassBase<PlanMemory> {
+  using Base::Base;
+
   void runOnOperation() override {
     Builder builder(&getContext());
-    auto setBytes = [&](StringRef name, int64_t bytes) {
+    auto setFact = [&](StringRef name, int64_t bytes) {
       getOperation()->setAttr(name, builder.getI64IntegerAttr(bytes));
     };
     int64_t step = 0, layers = 0;
@@ -60,7 +62,8 @@ struct PlanMemory : llmc::impl::PlanMemoryPassBase<PlanMemory> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function.getSymName() != "step" && !function.isDeclaration())
         layers = std::max(layers, placeBuffers(function, step));
-    setBytes("llmc.arena_bytes_per_row", std::max(step, layers));
+    setFact("llmc.arena_bytes_per_row", std::max(step, layers));
+    setFact("llmc.max_tokens", maxTokens);
 
     CheckedSize weights = 0;
     for (auto weight : getOperation().getOps<llm::WeightOp>()) {
@@ -77,16 +80,16 @@ struct PlanMemory : llmc::impl::PlanMemoryPassBase<PlanMemory> {
       weight->setAttr("offset", builder.getI64IntegerAttr(static_cast<int64_t>(*weights.value())));
       weights = CheckedSize((*(weights + bytes).value() + 63) / 64 * 64);
     }
-    setBytes("llmc.weight_bytes", static_cast<int64_t>(*weights.value()));
+    setFact("llmc.weight_bytes", static_cast<int64_t>(*weights.value()));
 
     int64_t page = 0;
     for (auto state : getOperation().getOps<llm::StateOp>()) {
       auto kv = cast<llm::KvType>(state.getType());
       state->setAttr("offset", builder.getI64IntegerAttr(page));
       page = (page + kv.bytesPerPage() + 63) / 64 * 64;
-      setBytes("llmc.page_positions", kv.getPage());
+      setFact("llmc.page_positions", kv.getPage());
     }
-    setBytes("llmc.page_bytes", page);
+    setFact("llmc.page_bytes", page);
   }
 };
 

@@ -23,7 +23,7 @@ struct ScheduleTasks : llmc::impl::ScheduleTasksPassBase<ScheduleTasks> {
       return signalPassFailure();
     }
     for (auto task : getOperation().getOps<tile::TaskOp>())
-      task.setScheduleAttr(chooseSchedule(task, *found));
+      task.setScheduleAttr(cpu::chooseSchedule(task, *found));
   }
 };
 

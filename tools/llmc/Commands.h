@@ -1,0 +1,98 @@
+// Options and entry points of llmc's commands. Each returns the exit code: 0 done, 1 input or environment at fault,
+// 2 wrong usage, 3 a check failed, 70 a bug of ours.
+#pragma once
+#include "runtime/support/Status.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+enum ExitCode { exitDone = 0, exitFault = 1, exitUsage = 2, exitCheckFailed = 3, exitBug = 70 };
+
+// Prints "error: message" and gives exitFault.
+int reportFault(const Status &status);
+
+struct CompileOptions {
+  std::string target = "host";
+  std::string weights = "stored";
+  std::string kv; // f32 or bf16; empty: f32 with --weights f32, else bf16
+  int64_t maxTokens = 512, maxSequences = 16;
+  int64_t context = 0; // 0: the model's, at most 8192
+  bool emulate = false;
+  std::string dumpPhases, stopAfter;
+  std::vector<std::string> without;
+  std::string models; // overlay of model descriptions
+  int jobs = 0;       // 0: usable cores
+  bool verbose = false;
+};
+
+struct CompileCommand {
+  std::string model, output;
+  CompileOptions options;
+};
+int runCompile(const CompileCommand &command);
+
+struct InspectCommand {
+  std::string model, models;
+  bool json = false;
+};
+int runInspect(const InspectCommand &command);
+
+enum class Executor { Compiled, Reference, Tile };
+struct LogitsCommand {
+  std::string model, ids, output;
+  Executor executor = Executor::Compiled;
+  bool hidden = false;
+  int32_t chunk = 0;
+  bool together = true;
+  int32_t threads = 0;
+  CompileOptions compile;
+};
+int runLogits(const LogitsCommand &command);
+
+struct PerplexityCommand {
+  std::string model, text, ids;
+  int32_t window = 512;
+  int32_t threads = 0;
+  bool json = false;
+  CompileOptions compile;
+};
+int runPerplexity(const PerplexityCommand &command);
+
+struct BenchCommand {
+  std::string model;
+  int32_t prefill = 512, decode = 128, threads = 0, streams = 1, repeat = 5, depth = 0;
+  bool json = false;
+  CompileOptions compile;
+};
+int runBench(const BenchCommand &command);
+
+struct TokenizeCommand {
+  std::string model, tokenizer, text, texts;
+  bool hasText = false, decode = false, noSpecial = false, addSpecial = false, json = false;
+};
+int runTokenize(const TokenizeCommand &command);
+
+struct TemplateCommand {
+  std::string model, templateFile, messages, tools, now;
+  bool noGenerationPrompt = false;
+  std::vector<std::string> set;
+};
+int runTemplate(const TemplateCommand &command);
+
+struct ChatCommand {
+  std::string model, system;
+  double temperature = -1;
+  int32_t maxTokens = 1024, threads = 0;
+  uint64_t seed = 0;
+  CompileOptions compile;
+};
+int runChat(const ChatCommand &command);
+
+struct DoctorCommand {
+  bool json = false;
+};
+int runDoctor(const DoctorCommand &command);
+
+} // namespace llmc

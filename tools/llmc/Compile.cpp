@@ -1,0 +1,193 @@
+// The artifact side of compilation: limits and memory plan, the program, the weights, the files beside them.
+#include "tools/llmc/Compile.h"
+#include "dialects/llm/LlmDialect.h"
+#include "lib/artifact/ArtifactWriter.h"
+#include "lib/codegen/cpu/CompileProgram.h"
+#include "lib/weights/ModelTensors.h"
+#include "lib/weights/Pack.h"
+#include "runtime/llmc_abi.h"
+#include "runtime/support/CpuFeatures.h"
+#include "runtime/support/Progress.h"
+#include "tools/llmc/Diagnostics.h"
+#include "tools/llmc/ModelText.h"
+
+using namespace mlir;
+
+namespace llmc {
+namespace {
+
+constexpr char writerName[] = "llmc 0.1.0";
+constexpr int64_t defaultContext = 8192;
+// Logits of a whole step cost vocabulary * 4 bytes a row: steps that want more rows than this are split.
+constexpr int64_t logitBytes = int64_t(64) << 20;
+constexpr int32_t mostWorkers = 64;
+
+int64_t fact(ModuleOp module, StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); }
+int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+void planMemory(Manifest &manifest, ModuleOp module, int64_t scratchBytes) {
+  std::string arenaPerRow = std::to_string(fact(module, "llmc.arena_bytes_per_row"));
+  manifest.arenaBytes = static_cast<uint64_t>(roundUp(fact(module, "llmc.arena_bytes_per_row") * manifest.maxTokens, 64));
+  manifest.scratchBytesPerWorker = static_cast<uint64_t>(roundUp(scratchBytes, 64));
+  manifest.weightsBytes = static_cast<uint64_t>(fact(module, "llmc.weight_bytes"));
+  manifest.pageTokens = static_cast<int32_t>(fact(module, "llmc.page_positions"));
+  manifest.pageBytes = static_cast<uint64_t>(fact(module, "llmc.page_bytes"));
+  auto entry = [&](const char *name, MemoryKind kind, uint64_t bytes, std::string expression) {
+    manifest.memoryPlan.push_back({name, kind, bytes, std::move(expression)});
+  };
+  entry("weights", MemoryKind::Weights, manifest.weightsBytes, std::to_string(manifest.weightsBytes));
+  entry("activations", MemoryKind::Activations, manifest.arenaBytes, "max_tokens * " + arenaPerRow);
+  entry("scratch of a worker", MemoryKind::Scratch, manifest.scratchBytesPerWorker,
+        std::to_string(manifest.scratchBytesPerWorker) + " per worker");
+  entry("kv pages", MemoryKind::Kv, manifest.pageBytes * static_cast<uint64_t>(manifest.numPages),
+        "num_pages * " + std::to_string(manifest.pageBytes));
+  entry("logits", MemoryKind::Logits,
+        static_cast<uint64_t>(manifest.maxLogitRows) * static_cast<uint64_t>(manifest.vocabulary) * 4,
+        "max_logit_rows * " + std::to_string(manifest.vocabulary) + " * 4");
+}
+
+void describeGeneration(Manifest &manifest, const GenerationFacts &facts, const TokenizerFiles &tokenizer) {
+  auto known = [&](int64_t id) { return id >= 0 && id < manifest.vocabulary; };
+  if (facts.bosId && known(*facts.bosId))
+    manifest.specialIds.bos = static_cast<int32_t>(*facts.bosId);
+  if (facts.padId && known(*facts.padId))
+    manifest.specialIds.pad = static_cast<int32_t>(*facts.padId);
+  for (int64_t id : facts.eosIds)
+    if (known(id))
+      manifest.specialIds.eos.push_back(static_cast<int32_t>(id));
+  manifest.generation = {facts.temperature, facts.topK, facts.topP, facts.minP, facts.repetitionPenalty};
+  manifest.tokenizer.kind = tokenizer.kind;
+  for (const auto &[name, bytes] : tokenizer.files)
+    manifest.tokenizer.files.push_back(name);
+  manifest.tokenizer.addBos = facts.addBos.value_or(false);
+  manifest.tokenizer.addEos = facts.addEos.value_or(false);
+}
+
+Manifest manifestOf(const Model &model, const CompileOptions &options, const ArtifactLimits &limits, ModuleOp module,
+                    const cpu::CompiledProgram &program) {
+  Manifest manifest;
+  manifest.writer = writerName;
+  manifest.abiVersion = LLMC_ABI_VERSION;
+  manifest.family = model.spec.family;
+  manifest.architecture = model.spec.architecture;
+  manifest.target = options.target;
+  manifest.cpuFeatures = program.requiredFeatures;
+  manifest.vocabulary = static_cast<int32_t>(model.spec.vocabulary);
+  manifest.hidden = static_cast<int32_t>(model.spec.hidden);
+  manifest.numLayers = static_cast<int32_t>(model.spec.layers.size());
+  manifest.context = static_cast<int32_t>(limits.context);
+  manifest.maxTokens = static_cast<int32_t>(limits.maxTokens);
+  manifest.maxSequences = static_cast<int32_t>(limits.maxSequences);
+  manifest.maxLogitRows = static_cast<int32_t>(limits.maxLogitRows);
+  manifest.maxWorkers = mostWorkers;
+  manifest.numPages = static_cast<int32_t>(limits.numPages);
+  planMemory(manifest, module, program.scratchBytes);
+  return manifest;
+}
+
+// Which kernel serves each task, and why each weight has its form.
+std::string dispatchManifest(ModuleOp module, const cpu::CompiledProgram &program) {
+  Json list = Json::array();
+  for (const cpu::KernelChoice &choice : program.kernels)
+    list.push_back({{"op", choice.task},
+                    {"kernel", choice.shape + ":" + choice.instruction},
+                    {"rows", choice.kernelRows},
+                    {"row_block", choice.rowBlock},
+                    {"reason", choice.reason}});
+  for (auto weight : module.getOps<llm::WeightOp>()) {
+    auto reason = weight->getAttrOfType<StringAttr>("reason");
+    llm::WeightType type = cast<llm::WeightType>(weight.getType());
+    list.push_back({{"op", weight.getSymName().str()},
+                    {"kernel", "weight:" + llm::stringifyWeightForm(type.getForm()).str()},
+                    {"reason", reason ? reason.getValue().str() : ""}});
+  }
+  return list.dump(1) + "\n";
+}
+
+struct PlacedWeight {
+  WeightRecipe recipe;
+  PackedLayout layout;
+  uint64_t offset;
+};
+
+StatusOr<std::vector<PlacedWeight>> placedWeights(ModuleOp module) {
+  std::vector<PlacedWeight> placed;
+  for (auto weight : module.getOps<llm::WeightOp>()) {
+    LLMC_ASSIGN_OR_RETURN(WeightRecipe recipe, recipeOf(weight));
+    LLMC_ASSIGN_OR_RETURN(PackedLayout layout, layoutOf(cast<llm::WeightType>(weight.getType())));
+    auto offset = weight->getAttrOfType<IntegerAttr>("offset");
+    placed.push_back({std::move(recipe), layout, static_cast<uint64_t>(offset.getInt())});
+  }
+  return placed;
+}
+
+Status writeWeights(const std::vector<PlacedWeight> &weights, const TensorReader &tensors, uint64_t total, int jobs,
+                    WeightSink &sink) {
+  Progress progress("packing weights", total);
+  for (const PlacedWeight &weight : weights) {
+    LLMC_RETURN_IF_ERROR(sink.padTo(weight.offset));
+    auto append = [&](std::span<const uint8_t> bytes) {
+      progress.update(sink.offset());
+      return sink.append(bytes);
+    };
+    LLMC_RETURN_IF_ERROR(packWeight(weight.recipe, weight.layout, tensors, append, jobs));
+  }
+  return sink.padTo(total);
+}
+
+} // namespace
+
+StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions) {
+  ArtifactLimits limits;
+  int64_t most = model.spec.context;
+  if (options.context > most)
+    return Status::error("--context is " + std::to_string(options.context) + ", but the model's positions end at " +
+                         std::to_string(most));
+  limits.context = options.context > 0 ? options.context : std::min(most, defaultContext);
+  limits.maxTokens = options.maxTokens;
+  limits.maxSequences = std::min(options.maxSequences, options.maxTokens);
+  limits.maxLogitRows = std::clamp(logitBytes / (4 * model.spec.vocabulary), limits.maxSequences, limits.maxTokens);
+  // Enough for every sequence to answer shortly, or for two to fill their context.
+  int64_t perSequence = (limits.context + pagePositions - 1) / pagePositions;
+  limits.numPages = std::min<int64_t>(limits.maxSequences * perSequence, std::max(2 * perSequence, limits.maxSequences * 16));
+  return limits;
+}
+
+Status compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
+  if (!model.files.hasWeights())
+    return Status::error(model.files.path() + ": holds no weights, only a config; compile needs them");
+  LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
+  int jobs = options.jobs > 0 ? options.jobs : usableCores();
+  Progress progress("compiling", 0);
+  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
+  ModuleOp module = *lowered.module;
+  LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, fact(module, "llmc.page_positions")));
+  DiagnosticCollector diagnostics(lowered.context.get(), options.verbose);
+  cpu::CompileOptions codegen;
+  codegen.emulate = options.emulate;
+  codegen.numThreads = static_cast<unsigned>(jobs);
+  FailureOr<cpu::CompiledProgram> program = cpu::compileProgram(module, target, codegen);
+  if (failed(program))
+    return diagnostics.status("code generation failed without saying why");
+  progress.finish();
+
+  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model));
+  LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(module));
+  ArtifactContents contents;
+  contents.manifest = manifestOf(model, options, limits, module, *program);
+  describeGeneration(contents.manifest, model.generation, tokenizer);
+  for (const PlacedWeight &weight : weights)
+    contents.manifest.weights.push_back({weight.recipe.name, weight.offset, *weight.layout.bytes().value()});
+  contents.program = std::move(program->sharedObject);
+  for (auto &[name, bytes] : tokenizer.files)
+    contents.files.push_back({name, std::move(bytes)});
+  if (!model.generation.chatTemplate.empty())
+    contents.files.push_back({chatTemplateFile, model.generation.chatTemplate});
+  contents.files.push_back({dispatchFile, dispatchManifest(module, *program)});
+  ModelTensors tensors(model.files);
+  uint64_t total = contents.manifest.weightsBytes;
+  contents.writeWeights = [&](WeightSink &sink) { return writeWeights(weights, tensors, total, jobs, sink); };
+  return writeArtifact(contents, output);
+}
+
+} // namespace llmc

@@ -1,0 +1,35 @@
+// From an opened model to an artifact: importer, phases, code generation, packing, writing.
+#pragma once
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "tools/llmc/Commands.h"
+#include "tools/llmc/Model.h"
+#include <memory>
+
+namespace llmc {
+
+// A module with the context it lives in.
+struct CompiledModule {
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+// Imports `model` and runs the phases up to options.stopAfter, dumping each where asked. Errors carry the place in the
+// model's own words.
+StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options);
+
+// The limits of an artifact as the options and the model give them.
+struct ArtifactLimits {
+  int64_t context, maxTokens, maxSequences, maxLogitRows, numPages;
+};
+StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions);
+
+// Writes the artifact folder, whole or not at all.
+Status compileModel(const Model &model, const CompileOptions &options, const std::string &output);
+
+// The artifact at `path`, or one compiled from the model at `path` into the user's cache, reused while neither the model
+// nor the options change.
+StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions &options);
+
+} // namespace llmc

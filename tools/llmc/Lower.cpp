@@ -1,0 +1,90 @@
+// The module side of compilation: importing, the phases and their dumps.
+#include "dialects/tile/TileDialect.h"
+#include "lib/codegen/cpu/CompileProgram.h"
+#include "lib/importer/BuildModule.h"
+#include "mlir/IR/Verifier.h"
+#include "passes/Pipelines.h"
+#include "tools/llmc/Compile.h"
+#include "tools/llmc/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace llmc {
+namespace {
+
+std::unique_ptr<MLIRContext> makeContext() {
+  DialectRegistry registry;
+  registry.insert<llm::LlmDialect, tile::TileDialect, func::FuncDialect>();
+  cpu::registerCodegenDialects(registry);
+  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
+
+PhaseOptions phaseOptions(const CompileOptions &options) {
+  PhaseOptions phases;
+  phases.weights = options.weights;
+  phases.kvElement = !options.kv.empty() ? options.kv : options.weights == "f32" ? "f32" : "bf16";
+  phases.target = options.target;
+  phases.maxTokens = options.maxTokens;
+  phases.without = options.without;
+  return phases;
+}
+
+Status checkPhase(const std::string &name, const char *option) {
+  std::vector<std::string> known = phaseNames();
+  if (name.empty() || llvm::is_contained(known, name))
+    return {};
+  return Status::error(std::string("unknown phase '") + name + "' in " + option + " (known = " + llvm::join(known, " ") + ")");
+}
+
+// Writes DIR/2-fuse.mlir and the like.
+Status dump(const std::string &folder, size_t index, const std::string &phase, ModuleOp module) {
+  if (std::error_code error = llvm::sys::fs::create_directories(folder))
+    return Status::error(folder + ": cannot create: " + error.message());
+  std::string path = folder + "/" + std::to_string(index) + "-" + phase + ".mlir";
+  std::error_code error;
+  llvm::raw_fd_ostream out(path, error);
+  if (!error) {
+    module.print(out, OpPrintingFlags().useLocalScope());
+    out << '\n';
+    out.close();
+    error = out.error();
+  }
+  return error ? Status::error(path + ": cannot write: " + error.message()) : Status();
+}
+
+} // namespace
+
+StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options) {
+  LLMC_RETURN_IF_ERROR(checkPhase(options.stopAfter, "--stop-after"));
+  for (const std::string &phase : options.without)
+    LLMC_RETURN_IF_ERROR(checkPhase(phase, "--without"));
+  CompiledModule result;
+  result.context = makeContext();
+  DiagnosticCollector diagnostics(result.context.get(), options.verbose);
+  auto storageTypeOf = [&](const std::string &tensor) -> std::string {
+    const ModelTensor *found = model.files.find(tensor);
+    return found ? std::string(nameOf(found->type)) : std::string();
+  };
+  result.module = buildModule(*result.context, model.spec, storageTypeOf);
+  if (failed(verify(*result.module)))
+    return diagnostics.status("the imported module is not valid");
+  size_t index = 0;
+  Status dumped;
+  LogicalResult lowered = runPhases(*result.module, phaseOptions(options), options.stopAfter,
+                                    [&](const std::string &phase, ModuleOp module) {
+                                      if (!options.dumpPhases.empty())
+                                        dumped = dump(options.dumpPhases, index++, phase, module);
+                                      return success(dumped.ok());
+                                    });
+  LLMC_RETURN_IF_ERROR(dumped);
+  if (failed(lowered))
+    return diagnostics.status("a phase failed without saying why");
+  return result;
+}
+
+} // namespace llmc

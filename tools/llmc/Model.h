@@ -1,0 +1,21 @@
+// A published model, opened: its files, the facts of its config and what it says about generation. Headers only.
+#pragma once
+#include "lib/importer/CheckWeights.h"
+#include "lib/importer/GenerationFacts.h"
+#include "lib/importer/ModelSpec.h"
+#include "lib/importer/files/ModelFiles.h"
+#include <memory>
+
+namespace llmc {
+
+struct Model {
+  ModelFiles files;
+  ModelSpec spec;
+  GenerationFacts generation;
+  std::vector<StoredTensor> stored; // empty without weights
+};
+
+/// Opens a folder, a .gguf file or a config.json. `descriptions`: a folder that overlays the built-in models/, or empty.
+StatusOr<Model> openModel(const std::string &path, const std::string &descriptions = "");
+
+} // namespace llmc
