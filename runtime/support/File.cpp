@@ -15,8 +15,9 @@ Status systemError(const std::string &path, const char *doing) {
   return Status::error(path + ": cannot " + doing + ": " + std::strerror(errno));
 }
 
-int64_t modifiedNanoseconds(const struct stat &st) {
-  return static_cast<int64_t>(st.st_mtim.tv_sec) * 1'000'000'000 + st.st_mtim.tv_nsec;
+FileIdentity identityOf(const struct stat &st) {
+  return {static_cast<uint64_t>(st.st_size),
+          static_cast<int64_t>(st.st_mtim.tv_sec) * 1'000'000'000 + st.st_mtim.tv_nsec, st.st_ino};
 }
 
 struct OpenFile {
@@ -71,6 +72,16 @@ Status readFully(const std::string &path, const OpenFile &file, uint64_t offset,
 
 } // namespace
 
+Status FileIdentity::checkSame(const FileIdentity &now, const std::string &path) const {
+  if (now.bytes != bytes)
+    return changedSize(path, bytes, now.bytes);
+  if (now.inode != inode)
+    return Status::error(path + ": was replaced while it was read");
+  if (now.modifiedNanoseconds != modifiedNanoseconds)
+    return Status::error(path + ": changed while it was read");
+  return {};
+}
+
 StatusOr<std::string> readFile(const std::string &path, uint64_t maxBytes) {
   OpenFile file;
   LLMC_RETURN_IF_ERROR(openRegular(path, file));
@@ -86,9 +97,9 @@ StatusOr<FilePart> readFilePart(const std::string &path, uint64_t offset, uint64
   OpenFile file;
   LLMC_RETURN_IF_ERROR(openRegular(path, file));
   FilePart part;
-  part.fileBytes = static_cast<uint64_t>(file.st.st_size);
-  if (offset < part.fileBytes)
-    part.bytes.resize(std::min(maxBytes, part.fileBytes - offset));
+  part.file = identityOf(file.st);
+  if (offset < part.file.bytes)
+    part.bytes.resize(std::min(maxBytes, part.file.bytes - offset));
   LLMC_RETURN_IF_ERROR(readFully(path, file, offset, part.bytes));
   return part;
 }
@@ -109,8 +120,7 @@ StatusOr<MappedFile> MappedFile::open(const std::string &path) {
   MappedFile mapped;
   mapped.path_ = path;
   mapped.size_ = static_cast<size_t>(file.st.st_size);
-  mapped.modifiedNanoseconds_ = modifiedNanoseconds(file.st);
-  mapped.inode_ = file.st.st_ino;
+  mapped.identity_ = identityOf(file.st);
   if (mapped.size_ > 0) {
     void *data = ::mmap(nullptr, mapped.size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
     if (data == MAP_FAILED)
@@ -125,8 +135,7 @@ MappedFile::MappedFile(MappedFile &&other) noexcept { *this = std::move(other); 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
-  std::swap(modifiedNanoseconds_, other.modifiedNanoseconds_);
-  std::swap(inode_, other.inode_);
+  std::swap(identity_, other.identity_);
   std::swap(path_, other.path_);
   return *this;
 }
@@ -140,13 +149,7 @@ Status MappedFile::checkUnchanged() const {
   struct stat st = {};
   if (::stat(path_.c_str(), &st) != 0)
     return systemError(path_, "read");
-  if (static_cast<size_t>(st.st_size) != size_)
-    return changedSize(path_, size_, static_cast<uint64_t>(st.st_size));
-  if (st.st_ino != inode_)
-    return Status::error(path_ + ": was replaced while it was read");
-  if (modifiedNanoseconds(st) != modifiedNanoseconds_)
-    return Status::error(path_ + ": changed while it was read");
-  return {};
+  return identity_.checkSame(identityOf(st), path_);
 }
 
 } // namespace llmc

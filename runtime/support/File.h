@@ -12,10 +12,19 @@ namespace llmc {
 
 // The whole file as bytes; an error when it holds more than `maxBytes` or is not a regular file.
 StatusOr<std::string> readFile(const std::string &path, uint64_t maxBytes);
-// At most `maxBytes` bytes from `offset` on (fewer where the file ends), and the size of the whole file.
+// What tells a file from the same path a moment later.
+struct FileIdentity {
+  uint64_t bytes = 0;
+  int64_t modifiedNanoseconds = 0;
+  uint64_t inode = 0;
+  // An error when `now` is another file or another state of it: "changed while it was read: 8192 bytes at open, 4096
+  // now".
+  Status checkSame(const FileIdentity &now, const std::string &path) const;
+};
+// At most `maxBytes` bytes from `offset` on (fewer where the file ends), and whose they are.
 struct FilePart {
   std::string bytes;
-  uint64_t fileBytes = 0;
+  FileIdentity file;
 };
 StatusOr<FilePart> readFilePart(const std::string &path, uint64_t offset, uint64_t maxBytes);
 bool fileExists(const std::string &path);
@@ -31,14 +40,14 @@ public:
   ~MappedFile();
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
   const std::string &path() const { return path_; }
+  const FileIdentity &identity() const { return identity_; }
   Status checkUnchanged() const;
 
 private:
   MappedFile() = default;
   const uint8_t *data_ = nullptr;
   size_t size_ = 0;
-  int64_t modifiedNanoseconds_ = 0;
-  uint64_t inode_ = 0;
+  FileIdentity identity_;
   std::string path_;
 };
 

@@ -49,7 +49,7 @@ StatusOr<std::string> hashFileHex(const std::string &path) {
   for (uint64_t offset = 0;; offset += pieceBytes) {
     LLMC_ASSIGN_OR_RETURN(FilePart part, readFilePart(path, offset, pieceBytes));
     hasher.add(std::span(reinterpret_cast<const uint8_t *>(part.bytes.data()), part.bytes.size()));
-    if (offset + part.bytes.size() >= part.fileBytes)
+    if (offset + part.bytes.size() >= part.file.bytes)
       return hasher.hex();
   }
 }

@@ -244,38 +244,46 @@ void dequantizeF8E4M3(const uint8_t *from, float *out) { *out = fromF8E4M3(*from
 void dequantizeF8E5M2(const uint8_t *from, float *out) { *out = fromF8E5M2(*from); }
 void dequantizeF8E8M0(const uint8_t *from, float *out) { *out = fromF8E8M0(*from); }
 
-using BlockFunction = void (*)(const uint8_t *block, float *out);
+using BlocksFunction = void (*)(const TensorTypeInfo &info, const uint8_t *bytes, uint64_t blocks, float *out);
 
-BlockFunction blockFunction(TensorType type) {
+// The loop around one of the above, which is inlined: for plain numbers a call per value would cost more than the
+// value.
+template <void (*dequantizeBlock)(const uint8_t *, float *)>
+void overBlocks(const TensorTypeInfo &info, const uint8_t *bytes, uint64_t blocks, float *out) {
+  for (uint64_t i = 0; i < blocks; ++i)
+    dequantizeBlock(bytes + i * info.blockBytes, out + i * info.blockValues);
+}
+
+BlocksFunction blocksFunction(TensorType type) {
   switch (type) {
     // clang-format off
-  case TensorType::F64: return dequantizeNumber<double>;
-  case TensorType::F32: return dequantizeNumber<float>;
-  case TensorType::F16: return dequantizeF16;
-  case TensorType::BF16: return dequantizeBF16;
-  case TensorType::I16: return dequantizeNumber<int16_t>;
-  case TensorType::I8: return dequantizeNumber<int8_t>;
-  case TensorType::U16: return dequantizeNumber<uint16_t>;
-  case TensorType::U8: return dequantizeNumber<uint8_t>;
-  case TensorType::F8E4M3: return dequantizeF8E4M3;
-  case TensorType::F8E5M2: return dequantizeF8E5M2;
-  case TensorType::F8E8M0: return dequantizeF8E8M0;
-  case TensorType::Q4_0: return dequantizeQ4_0;
-  case TensorType::Q4_1: return dequantizeQ4_1;
-  case TensorType::Q5_0: return dequantizeQ5_0;
-  case TensorType::Q5_1: return dequantizeQ5_1;
-  case TensorType::Q8_0: return dequantizeQ8_0;
-  case TensorType::Q8_1: return dequantizeQ8_1;
-  case TensorType::Q2_K: return dequantizeQ2_K;
-  case TensorType::Q3_K: return dequantizeQ3_K;
-  case TensorType::Q4_K: return dequantizeQ4_K;
-  case TensorType::Q5_K: return dequantizeQ5_K;
-  case TensorType::Q6_K: return dequantizeQ6_K;
-  case TensorType::Q8_K: return dequantizeQ8_K;
-  case TensorType::IQ4_NL: return dequantizeIQ4_NL;
-  case TensorType::IQ4_XS: return dequantizeIQ4_XS;
-  case TensorType::MXFP4: return dequantizeMXFP4;
-  case TensorType::NVFP4: return dequantizeNVFP4;
+  case TensorType::F64: return overBlocks<dequantizeNumber<double>>;
+  case TensorType::F32: return overBlocks<dequantizeNumber<float>>;
+  case TensorType::F16: return overBlocks<dequantizeF16>;
+  case TensorType::BF16: return overBlocks<dequantizeBF16>;
+  case TensorType::I16: return overBlocks<dequantizeNumber<int16_t>>;
+  case TensorType::I8: return overBlocks<dequantizeNumber<int8_t>>;
+  case TensorType::U16: return overBlocks<dequantizeNumber<uint16_t>>;
+  case TensorType::U8: return overBlocks<dequantizeNumber<uint8_t>>;
+  case TensorType::F8E4M3: return overBlocks<dequantizeF8E4M3>;
+  case TensorType::F8E5M2: return overBlocks<dequantizeF8E5M2>;
+  case TensorType::F8E8M0: return overBlocks<dequantizeF8E8M0>;
+  case TensorType::Q4_0: return overBlocks<dequantizeQ4_0>;
+  case TensorType::Q4_1: return overBlocks<dequantizeQ4_1>;
+  case TensorType::Q5_0: return overBlocks<dequantizeQ5_0>;
+  case TensorType::Q5_1: return overBlocks<dequantizeQ5_1>;
+  case TensorType::Q8_0: return overBlocks<dequantizeQ8_0>;
+  case TensorType::Q8_1: return overBlocks<dequantizeQ8_1>;
+  case TensorType::Q2_K: return overBlocks<dequantizeQ2_K>;
+  case TensorType::Q3_K: return overBlocks<dequantizeQ3_K>;
+  case TensorType::Q4_K: return overBlocks<dequantizeQ4_K>;
+  case TensorType::Q5_K: return overBlocks<dequantizeQ5_K>;
+  case TensorType::Q6_K: return overBlocks<dequantizeQ6_K>;
+  case TensorType::Q8_K: return overBlocks<dequantizeQ8_K>;
+  case TensorType::IQ4_NL: return overBlocks<dequantizeIQ4_NL>;
+  case TensorType::IQ4_XS: return overBlocks<dequantizeIQ4_XS>;
+  case TensorType::MXFP4: return overBlocks<dequantizeMXFP4>;
+  case TensorType::NVFP4: return overBlocks<dequantizeNVFP4>;
   default: return nullptr;
     // clang-format on
   }
@@ -303,12 +311,12 @@ float fromF8E8M0(uint8_t bits) {
   return bits == 0xFF ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, static_cast<int>(bits) - 127);
 }
 
-bool isDequantizable(TensorType type) { return blockFunction(type) != nullptr; }
+bool isDequantizable(TensorType type) { return blocksFunction(type) != nullptr; }
 
 Status dequantize(TensorType type, std::span<const uint8_t> bytes, uint64_t firstValue, std::span<float> out) {
   const TensorTypeInfo &info = infoOf(type);
-  BlockFunction dequantizeBlock = blockFunction(type);
-  if (!dequantizeBlock)
+  BlocksFunction dequantizeBlocks = blocksFunction(type);
+  if (!dequantizeBlocks)
     return Status::error("no float values for type " + std::string(info.name));
   if (firstValue % info.blockValues != 0 || out.size() % info.blockValues != 0)
     return Status::error("values " + std::to_string(firstValue) + " to " + std::to_string(firstValue + out.size()) +
@@ -319,14 +327,8 @@ Status dequantize(TensorType type, std::span<const uint8_t> bytes, uint64_t firs
   if (firstBlock > stored || blocks > stored - firstBlock)
     return Status::error("blocks " + std::to_string(firstBlock) + " to " + std::to_string(firstBlock + blocks) +
                          " asked for, " + std::to_string(stored) + " are stored");
-  if (type == TensorType::F32) { // the common case of tests and norms
-    if (blocks > 0)
-      std::memcpy(out.data(), bytes.data() + firstBlock * sizeof(float), out.size_bytes());
-    return {};
-  }
-  const uint8_t *block = bytes.data() + firstBlock * info.blockBytes;
-  for (uint64_t i = 0; i < blocks; ++i)
-    dequantizeBlock(block + i * info.blockBytes, out.data() + i * info.blockValues);
+  if (blocks > 0)
+    dequantizeBlocks(info, bytes.data() + firstBlock * info.blockBytes, blocks, out.data());
   return {};
 }
 

@@ -285,7 +285,7 @@ StatusOr<GgufHeader> readGgufHeader(const std::string &path) {
   for (uint64_t headBytes = 1u << 20;; headBytes *= 4) {
     LLMC_ASSIGN_OR_RETURN(FilePart part, readFilePart(path, 0, std::min(headBytes, limits::ggufHeaderBytes)));
     std::span head(reinterpret_cast<const uint8_t *>(part.bytes.data()), part.bytes.size());
-    GgufParser parser(head, part.fileBytes, path);
+    GgufParser parser(head, part.file.bytes, path);
     StatusOr<GgufHeader> header = parser.parse();
     if (!parser.needsMore() || headBytes >= limits::ggufHeaderBytes)
       return header;

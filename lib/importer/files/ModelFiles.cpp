@@ -26,10 +26,7 @@ StatusOr<const MappedFile *> ModelFiles::State::map(uint32_t file) {
   std::lock_guard lock(mutex);
   if (!maps[file]) {
     LLMC_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::open(listing.weightFiles[file]));
-    if (mapped.bytes().size() != listing.weightFileBytes[file])
-      return Status::error(mapped.path() +
-                           ": changed while it was read: " + std::to_string(listing.weightFileBytes[file]) +
-                           " bytes at open, " + std::to_string(mapped.bytes().size()) + " now");
+    LLMC_RETURN_IF_ERROR(listing.identities[file].checkSame(mapped.identity(), mapped.path()));
     maps[file] = std::make_unique<MappedFile>(std::move(mapped));
   }
   return maps[file].get();
@@ -60,6 +57,19 @@ const std::vector<std::string> &ModelFiles::weightFiles() const { return state_-
 const std::vector<ModelTensor> &ModelFiles::tensors() const { return state_->listing.tensors; }
 const std::vector<std::string> &ModelFiles::warnings() const { return state_->listing.warnings; }
 const GgufMetadata *ModelFiles::gguf() const { return state_->listing.gguf ? &*state_->listing.gguf : nullptr; }
+
+Status ModelFiles::requireWeights() const {
+  if (hasWeights() || !state_->listing.weights.ok())
+    return state_->listing.weights;
+  return Status::error(path() + ": holds no weights, which this needs");
+}
+
+std::vector<std::string> ModelFiles::tensorNames() const {
+  std::vector<std::string> names = state_->listing.namesWithoutWeights;
+  for (const ModelTensor &tensor : tensors())
+    names.push_back(tensor.name);
+  return names;
+}
 
 const ModelTensor *ModelFiles::find(std::string_view name) const {
   const std::vector<ModelTensor> &all = tensors();

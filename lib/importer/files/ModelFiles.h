@@ -27,8 +27,8 @@ struct ModelTensor {
 
 class ModelFiles {
 public:
-  // `path`: a folder, a .gguf file or a config.json. A folder without weights is a model without weights; one with
-  // pickled weights only (pytorch_model.bin, *.pt, ...) is refused.
+  // `path`: a folder, a .gguf file or a config.json. A folder without weights, or with an index but none of its shards,
+  // is a model without weights; one with pickled weights only (pytorch_model.bin, *.pt, ...) is refused.
   static StatusOr<ModelFiles> open(const std::string &path);
   ModelFiles(ModelFiles &&) noexcept;
   ModelFiles &operator=(ModelFiles &&) noexcept;
@@ -37,11 +37,16 @@ public:
   // What `open` was given.
   const std::string &path() const;
   bool hasWeights() const { return !weightFiles().empty(); }
+  // Success, or why there are no weights, for those who need them: "... shard 'x' is named for 7 tensors but does not
+  // exist".
+  Status requireWeights() const;
   // The files that hold tensors, in order of name.
   const std::vector<std::string> &weightFiles() const;
   // Sorted by name.
   const std::vector<ModelTensor> &tensors() const;
   const ModelTensor *find(std::string_view name) const;
+  // The names of all tensors, sorted: those of tensors(), or what the index of absent shards says.
+  std::vector<std::string> tensorNames() const;
   // Things that are odd but not wrong, each a sentence: a total_size that does not match, tensors that no index names.
   const std::vector<std::string> &warnings() const;
 

@@ -50,11 +50,11 @@ bool exists(const std::string &path) {
 
 // Reads the header of one more weight file.
 Status addShard(ModelListing &listing, const std::string &path) {
-  LLMC_ASSIGN_OR_RETURN(FilePart size, readFilePart(path, 0, 0));
+  LLMC_ASSIGN_OR_RETURN(FilePart part, readFilePart(path, 0, 0));
   LLMC_ASSIGN_OR_RETURN(SafetensorsHeader header, readSafetensorsHeader(path));
   auto file = static_cast<uint32_t>(listing.weightFiles.size());
   listing.weightFiles.push_back(path);
-  listing.weightFileBytes.push_back(size.fileBytes);
+  listing.identities.push_back(part.file);
   for (SafetensorsTensor &tensor : header.tensors)
     listing.tensors.push_back(
         {std::move(tensor.name), std::move(tensor.shape), tensor.type, file, tensor.offset, tensor.bytes});
@@ -109,24 +109,35 @@ Status checkIndex(ModelListing &listing, const WeightIndex &index, const std::st
   return {};
 }
 
+// A shard as the index speaks of it.
+struct NamedShard {
+  uint64_t tensors = 0;
+  std::string firstTensor;
+};
+
 Status addIndexed(ModelListing &listing) {
   std::string indexPath = listing.folder + "/" + indexName;
   LLMC_ASSIGN_OR_RETURN(std::string text, readFile(indexPath, limits::weightIndexBytes));
   LLMC_ASSIGN_OR_RETURN(WeightIndex index, parseWeightIndex(text, indexPath));
-  struct Shard {
-    uint64_t tensors = 0;
-    std::string firstTensor;
-  };
-  std::map<std::string, Shard> shards;
+  std::map<std::string, NamedShard> shards;
   for (const auto &[tensor, shardName] : index.shardOf) {
-    Shard &shard = shards[shardName];
+    NamedShard &shard = shards[shardName];
     if (shard.tensors++ == 0)
       shard.firstTensor = tensor;
   }
+  size_t missing = 0;
+  for (const auto &[name, shard] : shards)
+    if (!exists(listing.folder + "/" + name) && missing++ == 0)
+      listing.weights = Status::error(indexPath + ": shard " + inQuotes(name) + " is named for " +
+                                      std::to_string(shard.tensors) + " tensors but does not exist");
+  if (missing > 0 && missing < shards.size())
+    return listing.weights;
+  if (missing > 0) { // somebody fetched the small files only: enough for whatever reads no weights
+    for (const auto &[tensor, shardName] : index.shardOf)
+      listing.namesWithoutWeights.push_back(tensor);
+    return {};
+  }
   for (const auto &[name, shard] : shards) {
-    if (!exists(listing.folder + "/" + name))
-      return Status::error(indexPath + ": shard " + inQuotes(name) + " is named for " + std::to_string(shard.tensors) +
-                           " tensors but does not exist");
     std::string tensor = inQuotes(shard.firstTensor);
     std::string pointer = indexPath + ": /weight_map/" + tensor.substr(1, tensor.size() - 2);
     LLMC_ASSIGN_OR_RETURN(std::string path, resolveShard(listing.folder, name, pointer));
@@ -198,13 +209,13 @@ Status addUnindexed(ModelListing &listing) {
     return Status::error(listing.path + ": holds " + std::to_string(weights.size()) + " .safetensors files, first " +
                          inQuotes(weights[0]) + " and " + inQuotes(weights[1]) + ", and no " + indexName +
                          " to say what is where");
-  if (weights.size() == 1) {
+  if (weights.size() == 1 && ggufs.empty()) {
     LLMC_RETURN_IF_ERROR(addShard(listing, listing.folder + "/" + weights[0]));
     return sortTensors(listing);
   }
   if (!ggufs.empty())
     return Status::error(listing.path + ": holds " + std::to_string(ggufs.size()) +
-                         " .gguf files and no .safetensors; give the file itself, such as " + inQuotes(ggufs[0]));
+                         " .gguf files and no model.safetensors; give the file itself, such as " + inQuotes(ggufs[0]));
   if (!pickles.empty())
     return Status::error(listing.path + ": holds " + inQuotes(pickles[0]) +
                          " and no .safetensors; pickled weights can run code, convert them to safetensors");
@@ -227,7 +238,7 @@ StatusOr<ModelListing> listFolder(const std::string &path) {
   }
   if (!listing.weightFiles.empty() || !listing.configPath.empty())
     return listing;
-  return Status::error(path + ": holds neither config.json nor weights");
+  return listing.weights.ok() ? Status::error(path + ": holds neither config.json nor weights") : listing.weights;
 }
 
 StatusOr<ModelListing> listGguf(const std::string &path) {
@@ -236,11 +247,11 @@ StatusOr<ModelListing> listGguf(const std::string &path) {
   LLMC_ASSIGN_OR_RETURN(GgufHeader first, readGgufHeader(path));
   LLMC_ASSIGN_OR_RETURN(std::vector<std::string> splits, ggufSplits(path, first.metadata));
   for (const std::string &split : splits) {
-    LLMC_ASSIGN_OR_RETURN(FilePart size, readFilePart(split, 0, 0));
+    LLMC_ASSIGN_OR_RETURN(FilePart part, readFilePart(split, 0, 0));
     LLMC_ASSIGN_OR_RETURN(GgufHeader header, readGgufHeader(split));
     auto file = static_cast<uint32_t>(listing.weightFiles.size());
     listing.weightFiles.push_back(split);
-    listing.weightFileBytes.push_back(size.fileBytes);
+    listing.identities.push_back(part.file);
     for (GgufTensor &tensor : header.tensors)
       listing.tensors.push_back(
           {std::move(tensor.name), std::move(tensor.shape), tensor.type, file, tensor.offset, tensor.bytes});

@@ -2,6 +2,7 @@
 // alone.
 #pragma once
 #include "lib/importer/files/ModelFiles.h"
+#include "runtime/support/File.h"
 #include <optional>
 
 namespace llmc {
@@ -11,9 +12,11 @@ struct ModelListing {
   std::string folder;     // where side files lie; empty for GGUF and for a config alone
   std::string configPath; // empty when there is no config
   std::vector<std::string> weightFiles;
-  std::vector<uint64_t> weightFileBytes; // their sizes when the headers were read
-  std::vector<ModelTensor> tensors;      // sorted by name, names differ
+  std::vector<FileIdentity> identities;         // of the weight files, from before their headers were read
+  std::vector<ModelTensor> tensors;             // sorted by name, names differ
+  std::vector<std::string> namesWithoutWeights; // from an index none of whose shards is there; sorted
   std::optional<GgufMetadata> gguf;
+  Status weights; // why there are none
   std::vector<std::string> warnings;
 };
 

@@ -232,12 +232,10 @@ StatusOr<SafetensorsHeader> readSafetensorsHeader(const std::string &path) {
   auto bytes = [](const std::string &text) {
     return std::span(reinterpret_cast<const uint8_t *>(text.data()), text.size());
   };
-  LLMC_ASSIGN_OR_RETURN(uint64_t length, safetensorsHeaderLength(bytes(start.bytes), start.fileBytes, path));
+  LLMC_ASSIGN_OR_RETURN(uint64_t length, safetensorsHeaderLength(bytes(start.bytes), start.file.bytes, path));
   LLMC_ASSIGN_OR_RETURN(FilePart head, readFilePart(path, 0, lengthBytes + length));
-  if (head.fileBytes != start.fileBytes)
-    return Status::error(path + ": changed while it was read: " + std::to_string(start.fileBytes) + " bytes at open, " +
-                         std::to_string(head.fileBytes) + " now");
-  return parseSafetensorsHeader(bytes(head.bytes), head.fileBytes, path);
+  LLMC_RETURN_IF_ERROR(start.file.checkSame(head.file, path));
+  return parseSafetensorsHeader(bytes(head.bytes), head.file.bytes, path);
 }
 
 } // namespace llmc

@@ -44,7 +44,7 @@ TEST(File, Parts) {
   EXPECT_EQ(readFilePart(path, 10, 4)->bytes, "");
   EXPECT_EQ(readFilePart(path, UINT64_MAX, UINT64_MAX)->bytes, "");
   EXPECT_EQ(readFilePart(path, 0, UINT64_MAX)->bytes, "0123456789");
-  EXPECT_EQ(readFilePart(path, 3, 4)->fileBytes, 10u);
+  EXPECT_EQ(readFilePart(path, 3, 4)->file.bytes, 10u);
 }
 
 TEST(MappedFile, SeesCutGrownTouchedAndReplacedFiles) {

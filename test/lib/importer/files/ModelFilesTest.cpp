@@ -114,6 +114,21 @@ TEST(ModelFiles, IndexAgainstShards) {
   EXPECT_EQ(firstValue(*model, "b"), 2);
 }
 
+// A published index without its shards serves whatever reads no weights; who needs them hears of the first one.
+TEST(ModelFiles, IndexWithoutAnyShard) {
+  TemporaryFolder here;
+  here.write("config.json", "{}");
+  here.write(indexName, indexBytes({{"b", shard2}, {"a", shard1}, {"c", shard2}}, 48));
+  StatusOr<ModelFiles> model = ModelFiles::open(here.path());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_FALSE(model->hasWeights());
+  EXPECT_EQ(model->tensorNames(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(model->requireWeights().message(), here / indexName + ": shard 'model-00001-of-00002.safetensors' is named "
+                                                                  "for 1 tensors but does not exist");
+  std::filesystem::remove(here / "config.json");
+  EXPECT_EQ(errorOf(here.path()), model->requireWeights().message());
+}
+
 // Groups 15 and 17.
 TEST(ModelFiles, IndexThatLeavesTheFolder) {
   TemporaryFolder here;
@@ -155,6 +170,7 @@ TEST(ModelFiles, FoldersOfOtherThings) {
   StatusOr<ModelFiles> bare = ModelFiles::open(here.path());
   ASSERT_TRUE(bare.ok());
   EXPECT_FALSE(bare->hasWeights());
+  EXPECT_EQ(bare->requireWeights().message(), here.path() + ": holds no weights, which this needs");
   for (const char *name : {"pytorch_model.bin", "model.pt", "model.pth", "model.ckpt", "model.pkl"}) {
     here.write(name, "\x80\x02");
     EXPECT_EQ(errorOf(here.path()), here.path() + ": holds '" + name +
@@ -163,8 +179,9 @@ TEST(ModelFiles, FoldersOfOtherThings) {
     std::filesystem::remove(here / name);
   }
   here.write("model-q4.gguf", "GGUF");
-  EXPECT_EQ(errorOf(here.path()), here.path() + ": holds 1 .gguf files and no .safetensors; give the file itself, such "
-                                                "as 'model-q4.gguf'");
+  EXPECT_EQ(errorOf(here.path()), here.path() + ": holds 1 .gguf files and no model.safetensors; give the file itself, "
+                                                "such as 'model-q4.gguf'");
+  std::filesystem::remove(here / "model-q4.gguf");
   here.write("a.safetensors", shardBytes({{"a", 1}}));
   EXPECT_EQ(errorOf(here.path()), "") << "one file of another name";
   here.write("b.safetensors", shardBytes({{"a", 1}}));
@@ -254,11 +271,22 @@ TEST(ModelFiles, FilesThatChange) {
   std::filesystem::resize_file(path, 8192);
   EXPECT_EQ(model->bytes(tensor).status().message(), changed) << "before the first use";
   here.write("model.safetensors", bytes);
-  ASSERT_TRUE(model->bytes(tensor).ok());
+  EXPECT_EQ(model->bytes(tensor).status().message(), path + ": changed while it was read")
+      << "the same bytes, written anew";
+  model = ModelFiles::open(here.path());
+  ASSERT_TRUE(model.ok());
+  ASSERT_TRUE(model->bytes(*model->find("a")).ok());
   std::filesystem::resize_file(path, 8192);
-  EXPECT_EQ(model->bytes(tensor).status().message(), changed) << "after it";
+  EXPECT_EQ(model->bytes(*model->find("a")).status().message(), changed) << "after it";
   std::vector<float> row(4096);
-  EXPECT_EQ(model->readRows(tensor, 0, 1, row).message(), changed);
+  EXPECT_EQ(model->readRows(*model->find("a"), 0, 1, row).message(), changed);
+
+  // Another file of the same size takes its place between the reading of the header and the first use.
+  here.write("model.safetensors", bytes);
+  StatusOr<ModelFiles> again = ModelFiles::open(here.path());
+  ASSERT_TRUE(again.ok());
+  std::filesystem::rename(here.write("other", bytes), path);
+  EXPECT_EQ(again->bytes(*again->find("a")).status().message(), path + ": was replaced while it was read");
 }
 
 TEST(ModelFiles, ThreadsMapTogether) {
