@@ -1,5 +1,6 @@
 // One function per stored type and form. Block layouts are ggml's; the packed side is docs/weight-layouts.md.
 #include "lib/weights/BlockCodecs.h"
+#include "lib/importer/files/Dequantize.h"
 #include "lib/weights/SmallFloats.h"
 #include <algorithm>
 #include <cstring>
@@ -73,7 +74,7 @@ bool moveQ4_0ToI4M(const uint8_t *row, int64_t group, GroupTarget target) {
   storeNibblePairs(block + 2, target);
   std::memcpy(target.scale, block, 2);
   uint16_t scale = loadHalf(block);
-  return storeRounded(target.minimum, -8.0f * f32FromF16(scale), f16IsFinite(scale));
+  return storeRounded(target.minimum, -8.0f * fromF16(scale), f16IsFinite(scale));
 }
 
 // Q4_1: f16 scale, f16 minimum, 16 bytes of nibbles.
@@ -120,15 +121,15 @@ bool moveQ4_K(const uint8_t *row, int64_t group, GroupTarget target) {
     pairs[k] = static_cast<uint8_t>(((nibbles[k] >> shift) & 15) | ((nibbles[k + 16] >> shift) & 15) << 4);
   storeNibblePairs(pairs, target);
   uint16_t d = loadHalf(block), dmin = loadHalf(block + 2);
-  bool fits = storeRounded(target.scale, f32FromF16(d) * static_cast<float>(scale), f16IsFinite(d));
-  return storeRounded(target.minimum, -f32FromF16(dmin) * static_cast<float>(minimum), f16IsFinite(dmin)) && fits;
+  bool fits = storeRounded(target.scale, fromF16(d) * static_cast<float>(scale), f16IsFinite(d));
+  return storeRounded(target.minimum, -fromF16(dmin) * static_cast<float>(minimum), f16IsFinite(dmin)) && fits;
 }
 
 constexpr BlockCodec codecs[] = {
-    {"Q8_0", WeightForm::I8, 32, 34, true, moveQ8_0},       {"Q4_0", WeightForm::I4, 32, 18, true, moveQ4_0},
-    {"Q4_0", WeightForm::I4M, 32, 18, true, moveQ4_0ToI4M}, {"Q4_0", WeightForm::I8, 32, 18, true, moveQ4_0ToI8},
-    {"Q4_1", WeightForm::I4M, 32, 20, true, moveQ4_1},      {"Q5_0", WeightForm::I8, 32, 22, true, moveQ5_0},
-    {"Q4_K", WeightForm::I4M, 256, 144, false, moveQ4_K},
+    {TensorType::Q8_0, WeightForm::I8, true, moveQ8_0},       {TensorType::Q4_0, WeightForm::I4, true, moveQ4_0},
+    {TensorType::Q4_0, WeightForm::I4M, true, moveQ4_0ToI4M}, {TensorType::Q4_0, WeightForm::I8, true, moveQ4_0ToI8},
+    {TensorType::Q4_1, WeightForm::I4M, true, moveQ4_1},      {TensorType::Q5_0, WeightForm::I8, true, moveQ5_0},
+    {TensorType::Q4_K, WeightForm::I4M, false, moveQ4_K},
 };
 
 } // namespace
@@ -140,9 +141,9 @@ GroupTarget groupTarget(uint8_t *block, WeightForm form, int64_t group, int64_t 
   return {block + groupBytes * group + 4 * lane, scales + slot, scales + 4 * lanesPerBlock + slot};
 }
 
-const BlockCodec *blockCodec(std::string_view storage, WeightForm form) {
+const BlockCodec *blockCodec(TensorType type, WeightForm form) {
   for (const BlockCodec &codec : codecs)
-    if (codec.storage == storage && codec.form == form)
+    if (codec.type == type && codec.form == form)
       return &codec;
   return nullptr;
 }

@@ -1,8 +1,8 @@
 // Stored 4- and 8-bit blocks that a quantised form holds as they are: their codes and scales move, nothing is
 // requantised.
 #pragma once
+#include "lib/importer/files/TensorType.h"
 #include "lib/weights/PackedLayout.h"
-#include <string_view>
 
 namespace llmc {
 
@@ -16,15 +16,14 @@ inline constexpr int64_t laneStride = lanesPerBlock * 4;
 GroupTarget groupTarget(uint8_t *block, WeightForm form, int64_t group, int64_t lane);
 
 struct BlockCodec {
-  std::string_view storage;
+  TensorType type;
   WeightForm form;
-  int64_t blockValues, blockBytes; // of the storage
   bool exact; // else: scales and minima are rounded to f16 (relative 2^-11), codes are the stored ones
   // Moves group `group` (32 values) of a stored row. False when a scale or minimum does not fit f16.
   bool (*moveGroup)(const uint8_t *row, int64_t group, GroupTarget target);
 };
 
 // The codec for this pair, or null: then the numbers go through f32 and are quantised.
-const BlockCodec *blockCodec(std::string_view storage, WeightForm form);
+const BlockCodec *blockCodec(TensorType type, WeightForm form);
 
 } // namespace llmc

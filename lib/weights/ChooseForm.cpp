@@ -1,30 +1,33 @@
-// The table of stored types, and the rules over it.
+// Forms of stored types, and the rules over them.
 #include "lib/weights/ChooseForm.h"
+#include "lib/importer/files/Dequantize.h"
 #include "lib/weights/BlockCodecs.h"
 #include <algorithm>
 
 namespace llmc {
 namespace {
 
-struct StoredType {
-  std::string_view storage;
-  WeightForm form; // under FormOption::Stored
-};
-
-// Types that stand for numbers by themselves.
-constexpr StoredType storedTypes[] = {
-    {"F64", WeightForm::F32},  {"F32", WeightForm::F32}, {"F16", WeightForm::F32},   {"BF16", WeightForm::BF16},
-    {"Q8_0", WeightForm::I8},  {"Q4_0", WeightForm::I4}, {"Q4_1", WeightForm::I4M},  {"Q4_K", WeightForm::I4M},
-    {"Q5_0", WeightForm::I8},  {"Q5_1", WeightForm::I8}, {"Q2_K", WeightForm::I8},   {"Q3_K", WeightForm::I8},
-    {"Q5_K", WeightForm::I8},  {"Q6_K", WeightForm::I8}, {"IQ4_NL", WeightForm::I8}, {"IQ4_XS", WeightForm::I8},
-    {"MXFP4", WeightForm::I8},
-};
-
-const StoredType *find(std::string_view storage) {
-  for (const StoredType &type : storedTypes)
-    if (type.storage == storage)
-      return &type;
-  return nullptr;
+// The form under FormOption::Stored of types that stand for numbers by themselves; Any for others.
+WeightForm storedForm(TensorType type) {
+  switch (type) {
+  case TensorType::F64:
+  case TensorType::F32:
+  case TensorType::F16:
+    return WeightForm::F32;
+  case TensorType::BF16:
+    return WeightForm::BF16;
+  case TensorType::Q4_0:
+    return WeightForm::I4;
+  case TensorType::Q4_1:
+  case TensorType::Q4_K:
+    return WeightForm::I4M;
+  case TensorType::NVFP4: // has a scale in another tensor
+  case TensorType::Q8_1:  // these two are for activations
+  case TensorType::Q8_K:
+    return WeightForm::Any;
+  default:
+    return !infoOf(type).inSafetensors && isDequantizable(type) ? WeightForm::I8 : WeightForm::Any;
+  }
 }
 
 // The order in which forms of differing sources meet.
@@ -44,17 +47,17 @@ int width(WeightForm form) {
 }
 
 // How the numbers of a stored type fare in a form, as it continues "stored as X, ".
-std::string fate(std::string_view storage, WeightForm form) {
-  if (const BlockCodec *codec = blockCodec(storage, form))
+std::string fate(TensorType type, WeightForm form) {
+  if (const BlockCodec *codec = blockCodec(type, form))
     return codec->exact ? "kept exactly" : "codes kept, scales rounded to f16";
-  bool isFloat = storage == "F32" || storage == "F16" || storage == "BF16" || storage == "F64";
+  bool isFloat = infoOf(type).inSafetensors;
   switch (form) {
   case WeightForm::F32:
-    if (storage == "F16")
+    if (type == TensorType::F16)
       return "exact in f32 (no f16 kernel)";
-    return storage == "F64" ? "rounded to f32" : isFloat ? "kept exactly" : "dequantised to f32";
+    return type == TensorType::F64 ? "rounded to f32" : isFloat ? "kept exactly" : "dequantised to f32";
   case WeightForm::BF16:
-    return storage == "BF16" ? "kept exactly" : isFloat ? "rounded to bf16" : "dequantised and rounded to bf16";
+    return type == TensorType::BF16 ? "kept exactly" : isFloat ? "rounded to bf16" : "dequantised and rounded to bf16";
   case WeightForm::I8:
     return isFloat ? "quantised to 8 bits" : "requantised to 8 bits";
   default:
@@ -82,28 +85,27 @@ WeightForm requestedForm(FormOption option, WeightRole role, WeightForm stored) 
 
 } // namespace
 
-StatusOr<FormChoice> chooseForm(std::span<const std::string> storages, FormOption option, WeightRole role) {
-  if (storages.empty())
+StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role) {
+  if (types.empty())
     return Status::error("a weight without sources has no form");
-  WeightForm stored = find(storages[0]) ? find(storages[0])->form : WeightForm::Any;
-  std::vector<std::string> distinct;
-  for (const std::string &storage : storages) {
-    const StoredType *type = find(storage);
-    if (!type) {
-      std::string known;
-      for (const StoredType &candidate : storedTypes)
-        known += " " + std::string(candidate.storage);
-      return Status::error("a weight stored as " + storage + " is not supported (supported =" + known + ")");
-    }
-    if (width(type->form) > width(stored))
-      stored = type->form;
-    if (std::find(distinct.begin(), distinct.end(), storage) == distinct.end())
-      distinct.push_back(storage);
+  WeightForm stored = storedForm(types[0]);
+  std::vector<TensorType> distinct;
+  for (TensorType type : types) {
+    WeightForm form = storedForm(type);
+    if (form == WeightForm::Any)
+      return Status::error("a weight stored as " + std::string(nameOf(type)) +
+                           " is not supported (supported = F64 F32 F16 BF16 Q8_0 Q5_0 Q5_1 Q4_0 Q4_1 Q2_K Q3_K Q4_K "
+                           "Q5_K Q6_K IQ4_NL IQ4_XS MXFP4)");
+    if (width(form) > width(stored))
+      stored = form;
+    if (std::find(distinct.begin(), distinct.end(), type) == distinct.end())
+      distinct.push_back(type);
   }
   FormChoice choice{role == WeightRole::Vector ? WeightForm::Plain : requestedForm(option, role, stored), ""};
   WeightForm numbers = role == WeightRole::Vector ? WeightForm::F32 : choice.form;
-  for (const std::string &storage : distinct)
-    choice.reason += (choice.reason.empty() ? "stored as " : "; stored as ") + storage + ", " + fate(storage, numbers);
+  for (TensorType type : distinct)
+    choice.reason += (choice.reason.empty() ? "stored as " : "; stored as ") + std::string(nameOf(type)) + ", " +
+                     fate(type, numbers);
   if (role == WeightRole::Vector)
     choice.reason = "a vector is plain f32: " + choice.reason;
   if (role == WeightRole::Embedding && option == FormOption::Int4)

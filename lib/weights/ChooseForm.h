@@ -1,5 +1,6 @@
 // Which packed form a weight gets, from how it is stored, what was asked for and what it is used for.
 #pragma once
+#include "lib/importer/files/TensorType.h"
 #include "lib/weights/PackedLayout.h"
 #include <span>
 #include <string>
@@ -16,7 +17,7 @@ struct FormChoice {
   std::string reason; // for the dispatch manifest: "stored as Q6_K, requantised to 8 bits"
 };
 
-// `storages` are the types of the weight's sources, one or more, as TensorInfo spells them.
+// `types` are those of the weight's sources, one or more.
 //
 // Vectors are always plain. `Stored` takes per source the narrowest form that loses nothing or, where there is none,
 // i8: F32, F16, F64 -> f32; BF16 -> bf16; Q8_0, Q5_0 -> i8; Q4_0 -> i4; Q4_1, Q4_K -> i4m; other block types -> i8.
@@ -24,7 +25,7 @@ struct FormChoice {
 // and Q4_0 with Q8_0 is i8, both exact; Q4_K with Q6_K is i8, both requantised; any block type with BF16 is bf16.
 // `Int4` leaves matrices that are stored in 4-bit blocks as they are, makes i4 of other matrices, and i8 of embeddings.
 // A type whose numbers need other tensors (FP8 and its scales) or that is no number of a weight is an error.
-StatusOr<FormChoice> chooseForm(std::span<const std::string> storages, FormOption option, WeightRole role);
+StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role);
 
 // "stored", "f32", "bf16", "int8", "int4"; an unknown name lists these.
 StatusOr<FormOption> formOption(std::string_view name);

@@ -37,12 +37,12 @@ private:
 };
 
 Status TilePacker::readStored(Rows &rows, size_t place, int64_t row) const {
-  const BlockCodec &codec = *rows.codecs[place];
-  if (layout_.k % codec.blockValues != 0)
+  const TensorTypeInfo &type = infoOf(rows.codecs[place]->type);
+  if (layout_.k % type.blockValues != 0)
     return Status::error("weight '" + reader_.name() + "' has rows of " + std::to_string(layout_.k) +
-                         ", which are no whole " + std::string(codec.storage) + " blocks of " +
-                         std::to_string(codec.blockValues));
-  rows.stored[place].resize(static_cast<size_t>(layout_.k / codec.blockValues * codec.blockBytes));
+                         ", which are no whole " + std::string(type.name) + " blocks of " +
+                         std::to_string(type.blockValues));
+  rows.stored[place].resize(static_cast<size_t>(layout_.k / type.blockValues * type.blockBytes));
   return reader_.readBlocks(row, rows.stored[place]);
 }
 
@@ -59,14 +59,14 @@ StatusOr<TilePacker::Rows> TilePacker::read(int64_t tile) const {
     if (row < 0 || !layout_.isQuantized())
       continue;
     if (reader_.add() == 0.0)
-      rows.codecs[place] = blockCodec(reader_.storageOf(row), layout_.form);
+      rows.codecs[place] = blockCodec(reader_.typeOf(row), layout_.form);
     if (rows.codecs[place]) {
       wanted[place] = -1;
       LLMC_RETURN_IF_ERROR(readStored(rows, place, row));
       continue;
     }
     if (layout_.form == WeightForm::I4M)
-      return Status::error("weight '" + reader_.name() + "' is stored as " + reader_.storageOf(row) +
+      return Status::error("weight '" + reader_.name() + "' is stored as " + std::string(nameOf(reader_.typeOf(row))) +
                            ", but form i4m is made from stored Q4_0, Q4_1 or Q4_K blocks only; choose i4 or i8");
     anyValues = true;
   }
@@ -172,7 +172,7 @@ Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uin
     size_t at = static_cast<size_t>(place + lane);
     const BlockCodec *codec = rows.codecs[at];
     if (codec && !codec->moveGroup(rows.stored[at].data(), group, groupTarget(block, layout_.form, group % 2, lane)))
-      return Status::error("weight '" + reader_.name() + "' has " + std::string(codec->storage) +
+      return Status::error("weight '" + reader_.name() + "' has " + std::string(nameOf(codec->type)) +
                            " scales near column " + std::to_string(k0) + " that do not fit f16; choose bf16 or f32");
   }
   return {};

@@ -1,5 +1,6 @@
 // Absolute-maximum 8-bit and searched 4-bit quantisation.
 #include "lib/weights/Quantize.h"
+#include "lib/importer/files/Dequantize.h"
 #include "lib/weights/BlockCodecs.h"
 #include "lib/weights/SmallFloats.h"
 #include <algorithm>
@@ -34,7 +35,7 @@ bool storeScales(LaneFloats &scale, LaneFloats &inverse, uint8_t *block, WeightF
   for (int l = 0; l < lanes; ++l) {
     uint16_t half = f16FromF32(scale[l]);
     finite &= f16IsFinite(half);
-    scale[l] = f32FromF16(half);
+    scale[l] = fromF16(half);
     inverse[l] = scale[l] != 0.0f ? 1.0f / scale[l] : 0.0f;
     uint8_t *bytes = groupTarget(block, form, group, l).scale;
     bytes[0] = static_cast<uint8_t>(half);

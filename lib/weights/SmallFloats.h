@@ -1,11 +1,10 @@
-// bf16 and f16 as bits: conversions to and from f32, to nearest even, written so that loops over them vectorise.
+// f32 to the bits of bf16 and f16, to nearest even, written so that loops over them vectorise. The way back is in
+// lib/importer/files/Dequantize.h.
 #pragma once
 #include <bit>
 #include <cstdint>
 
 namespace llmc {
-
-inline float f32FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 inline uint16_t bf16FromF32(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -13,17 +12,6 @@ inline uint16_t bf16FromF32(float value) {
   // Rounding could carry a NaN's payload into the sign; keep its top bits and make it quiet instead.
   uint32_t quietNan = (bits >> 16) | 0x40;
   return static_cast<uint16_t>((bits & 0x7FFFFFFF) > 0x7F800000 ? quietNan : rounded);
-}
-
-inline float f32FromF16(uint16_t bits) {
-  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  uint32_t exponent = (bits >> 10) & 31, mantissa = bits & 0x3FF;
-  if (exponent == 31)
-    return std::bit_cast<float>(sign | 0x7F800000 | (mantissa << 13));
-  if (exponent != 0)
-    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13)); // 112 = 127 - 15
-  float subnormal = static_cast<float>(mantissa) * 0x1p-24f;
-  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(subnormal));
 }
 
 // Beyond 65504 + 16 (half a step) the result is infinite.

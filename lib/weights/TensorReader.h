@@ -1,6 +1,7 @@
 // Published tensors as packing sees them: rows of numbers, and their stored bytes where a form can take them as they
 // are.
 #pragma once
+#include "lib/importer/files/TensorType.h"
 #include "runtime/support/Status.h"
 #include <cstdint>
 #include <span>
@@ -11,7 +12,7 @@ namespace llmc {
 
 struct TensorInfo {
   std::vector<int64_t> shape;
-  std::string storage; // as safetensors or ggml spell it: "BF16", "Q4_K"
+  TensorType type;
 };
 
 // A row is one index of dimension 0: all elements behind it, so that of a 1-D tensor has one element.

@@ -1,6 +1,6 @@
 // Reading back packed forms, the plainest way.
 #include "lib/weights/Unpack.h"
-#include "lib/weights/SmallFloats.h"
+#include "lib/importer/files/Dequantize.h"
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ void unpackF32(const PackedLayout &l, const uint8_t *tile, int64_t place, float 
 void unpackBf16(const PackedLayout &l, const uint8_t *tile, int64_t place, float *out) {
   const uint8_t *panel = tile + place / l.panel * ((l.k + 1) / 2) * l.panel * 4;
   for (int64_t k = 0; k < l.k; ++k)
-    out[k] = f32FromBf16(halfAt(panel + ((k / 2 * l.panel + place % l.panel) * 2 + k % 2) * 2));
+    out[k] = fromBf16(halfAt(panel + ((k / 2 * l.panel + place % l.panel) * 2 + k % 2) * 2));
 }
 
 // One group of 32 of one lane: code * scale, or code * scale + minimum, in f32.
@@ -30,8 +30,8 @@ void unpackGroup(WeightForm form, const uint8_t *block, int64_t group, int64_t l
   int64_t groupBytes = form == WeightForm::I8 ? 512 : 256;
   const uint8_t *codes = block + groupBytes * group + 4 * lane;
   const uint8_t *scales = block + 2 * groupBytes + 32 * group + 2 * lane;
-  float scale = f32FromF16(halfAt(scales));
-  float minimum = form == WeightForm::I4M ? f32FromF16(halfAt(scales + 64)) : 0.0f;
+  float scale = fromF16(halfAt(scales));
+  float minimum = form == WeightForm::I4M ? fromF16(halfAt(scales + 64)) : 0.0f;
   for (int64_t k = 0; k < count; ++k) {
     if (form == WeightForm::I8) {
       out[k] = static_cast<float>(codes[64 * (k / 4) + k % 4] - 128) * scale;

@@ -28,47 +28,23 @@ std::optional<int64_t> elementsPerRow(std::span<const int64_t> shape) {
   return static_cast<int64_t>(*product.value());
 }
 
-Status readRange(mlir::Attribute attribute, std::optional<std::pair<int64_t, int64_t>> &range) {
-  llvm::SmallVector<int64_t, 2> ends;
-  if (auto dense = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(attribute))
-    ends.assign(dense.asArrayRef().begin(), dense.asArrayRef().end());
-  if (auto array = llvm::dyn_cast<mlir::ArrayAttr>(attribute))
-    for (mlir::Attribute element : array)
-      if (auto integer = llvm::dyn_cast<mlir::IntegerAttr>(element))
-        ends.push_back(integer.getInt());
-  if (ends.size() != 2)
-    return Status::error("'rows' of a source must be two integers, [begin, end)");
-  range = {ends[0], ends[1]};
-  return {};
-}
-
-StatusOr<WeightSource> sourceOf(mlir::DictionaryAttr dictionary) {
-  WeightSource source;
-  source.tensor = dictionary.getAs<mlir::StringAttr>("tensor").str();
-  if (mlir::Attribute rows = dictionary.get("rows"))
-    LLMC_RETURN_IF_ERROR(readRange(rows, source.rows));
-  if (mlir::Attribute unpermute = dictionary.get("unpermute")) {
-    auto integer = llvm::dyn_cast<mlir::IntegerAttr>(unpermute);
-    if (!integer)
-      return Status::error("'unpermute' of source '" + source.tensor + "' must be an integer, the rows of a head");
-    source.unpermuteHeadRows = integer.getInt();
-  }
-  return source;
-}
-
 } // namespace
 
-StatusOr<WeightRecipe> recipeOf(llm::WeightOp weight) {
+WeightRecipe recipeOf(llm::WeightOp weight) {
   WeightRecipe recipe;
   recipe.name = weight.getSymName().str();
   auto shape = llvm::cast<llm::WeightType>(weight.getType()).getShape();
   recipe.shape.assign(shape.begin(), shape.end());
   recipe.add = weight.getAdd() ? weight.getAdd()->convertToDouble() : 0.0;
-  for (mlir::Attribute attribute : weight.getSources()) {
-    StatusOr<WeightSource> source = sourceOf(llvm::cast<mlir::DictionaryAttr>(attribute));
-    if (!source.ok())
-      return source.status().inside("weight '" + recipe.name + "'");
-    recipe.sources.push_back(std::move(*source));
+  // The verifier has checked names and types of the entries.
+  for (auto entries : weight.getSources().getAsRange<mlir::DictionaryAttr>()) {
+    WeightSource source;
+    source.tensor = entries.getAs<mlir::StringAttr>("tensor").str();
+    if (auto rows = entries.getAs<mlir::ArrayAttr>("rows"))
+      source.rows = {llvm::cast<mlir::IntegerAttr>(rows[0]).getInt(), llvm::cast<mlir::IntegerAttr>(rows[1]).getInt()};
+    if (auto unpermute = entries.getAs<mlir::IntegerAttr>("unpermute"))
+      source.unpermuteHeadRows = unpermute.getInt();
+    recipe.sources.push_back(std::move(source));
   }
   return recipe;
 }
@@ -110,7 +86,7 @@ Status WeightReader::addSource(const WeightSource &source, const TensorReader &t
   int64_t total;
   if (__builtin_add_overflow(numRows_, end - first, &total))
     return Status::error(where + " makes the number of rows overflow 64 bits");
-  sources_.push_back({source.tensor, info.storage, first, numRows_, total, head});
+  sources_.push_back({source.tensor, info.type, first, numRows_, total, head});
   numRows_ = total;
   return {};
 }

@@ -7,9 +7,9 @@
 
 namespace llmc {
 
-// An llm.weight without its packed form.
+// A verified llm.weight without its packed form.
 using WeightRecipe = WeightSpec;
-StatusOr<WeightRecipe> recipeOf(llm::WeightOp weight);
+WeightRecipe recipeOf(llm::WeightOp weight);
 
 class WeightReader {
 public:
@@ -25,12 +25,13 @@ public:
   // f32 rows in the order of the list, rowLength() apart; a negative row is all zero.
   Status readRows(std::span<const int64_t> rows, float *out) const;
   // How the tensor behind a row is stored, and the row's stored bytes.
-  const std::string &storageOf(int64_t row) const { return sources_[sourceOf(row)].storage; }
+  TensorType typeOf(int64_t row) const { return sources_[sourceOf(row)].type; }
   Status readBlocks(int64_t row, std::span<uint8_t> out) const;
 
 private:
   struct Source {
-    std::string tensor, storage;
+    std::string tensor;
+    TensorType type;
     int64_t firstRow;   // in the tensor
     int64_t begin, end; // in the weight
     int64_t unpermute;  // rows per head, or 0

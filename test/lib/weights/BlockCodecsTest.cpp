@@ -2,7 +2,7 @@
 // blocks/NAME.values their numbers by the gguf package's dequantisers.
 #include "lib/weights/BlockCodecs.h"
 #include "MemoryTensors.h"
-#include "lib/weights/SmallFloats.h"
+#include "lib/importer/files/Dequantize.h"
 #include <cmath>
 #include <cstring>
 
@@ -16,8 +16,9 @@ struct Stored {
   int64_t blocks, blockValues;
 };
 
-Stored load(const std::string &storage, int64_t blockBytes, int64_t blockValues) {
-  std::string base = std::string(LLMC_TEST_DATA) + "/blocks/" + storage;
+Stored load(TensorType type) {
+  int64_t blockBytes = infoOf(type).blockBytes, blockValues = infoOf(type).blockValues;
+  std::string base = std::string(LLMC_TEST_DATA) + "/blocks/" + std::string(nameOf(type));
   Stored stored{readBytes(base + ".raw"), {}, 0, blockValues};
   std::vector<uint8_t> values = readBytes(base + ".values");
   stored.values.resize(values.size() / 4);
@@ -29,17 +30,16 @@ Stored load(const std::string &storage, int64_t blockBytes, int64_t blockValues)
 
 // Rows of `perRow` blocks, packed from their bytes. The numbers the reader offers are wrong on purpose: they must not
 // be used.
-StatusOr<std::vector<uint8_t>> packStored(const Stored &stored, const std::string &storage,
-                                          const PackedLayout &layout) {
+StatusOr<std::vector<uint8_t>> packStored(const Stored &stored, TensorType type, const PackedLayout &layout) {
   MemoryTensors tensors;
   std::vector<float> wrong(stored.values.size(), 12345.0f);
-  tensors.addBlocks("t", {layout.n, layout.k}, storage, stored.bytes, wrong);
+  tensors.addBlocks("t", {layout.n, layout.k}, type, stored.bytes, wrong);
   return packToBytes(recipeOfTensors({layout.n, layout.k}, {"t"}), layout, tensors);
 }
 
-std::vector<float> moved(const Stored &stored, const std::string &storage, WeightForm form, int64_t perRow) {
+std::vector<float> moved(const Stored &stored, TensorType type, WeightForm form, int64_t perRow) {
   PackedLayout layout = matrixLayout(stored.blocks / perRow, stored.blockValues * perRow, form, 16);
-  StatusOr<std::vector<uint8_t>> packed = packStored(stored, storage, layout);
+  StatusOr<std::vector<uint8_t>> packed = packStored(stored, type, layout);
   EXPECT_TRUE(packed.ok()) << packed.status().message();
   return packed.ok() ? *unpackWeight(layout, *packed) : std::vector<float>();
 }
@@ -47,60 +47,59 @@ std::vector<float> moved(const Stored &stored, const std::string &storage, Weigh
 
 TEST(BlockCodecs, BlocksOf32AreExact) {
   struct {
-    const char *storage;
-    int64_t bytes;
+    TensorType type;
     WeightForm form;
-  } rows[] = {{"Q4_0", 18, WeightForm::I4},
-              {"Q4_0", 18, WeightForm::I8},
-              {"Q4_1", 20, WeightForm::I4M},
-              {"Q5_0", 22, WeightForm::I8}};
+  } rows[] = {{TensorType::Q4_0, WeightForm::I4},
+              {TensorType::Q4_0, WeightForm::I8},
+              {TensorType::Q4_1, WeightForm::I4M},
+              {TensorType::Q5_0, WeightForm::I8}};
   for (auto &row : rows)
     for (int64_t perRow : {1, 2, 16}) { // half a block of 64, a whole one, one long row
-      Stored stored = load(row.storage, row.bytes, 32);
-      EXPECT_EQ(moved(stored, row.storage, row.form, perRow), stored.values) << row.storage << " " << perRow;
+      Stored stored = load(row.type);
+      EXPECT_EQ(moved(stored, row.type, row.form, perRow), stored.values) << nameOf(row.type) << " " << perRow;
     }
 }
 
 TEST(BlockCodecs, Q8_0IsExactButForMinus128) {
-  Stored stored = load("Q8_0", 34, 32);
+  Stored stored = load(TensorType::Q8_0);
   int64_t clamped = 0;
   for (size_t i = 0; i < stored.values.size(); ++i) {
     const uint8_t *block = stored.bytes.data() + i / 32 * 34;
     if (block[2 + i % 32] != 0x80)
       continue;
     ++clamped;
-    stored.values[i] = -127.0f * f32FromF16(static_cast<uint16_t>(block[0] | block[1] << 8));
+    stored.values[i] = -127.0f * fromF16(static_cast<uint16_t>(block[0] | block[1] << 8));
   }
   EXPECT_GT(clamped, 0);
-  EXPECT_EQ(moved(stored, "Q8_0", WeightForm::I8, 2), stored.values);
+  EXPECT_EQ(moved(stored, TensorType::Q8_0, WeightForm::I8, 2), stored.values);
 }
 
 // -8 * 65504 does not fit, so the two blocks with that scale are left out.
 TEST(BlockCodecs, Q4_0WithMinimaIsExactWhereTheMinimumFits) {
-  Stored stored = load("Q4_0", 18, 32);
+  Stored stored = load(TensorType::Q4_0);
   PackedLayout layout = matrixLayout(16, 32, WeightForm::I4M, 16);
-  StatusOr<std::vector<uint8_t>> packed = packStored(stored, "Q4_0", layout);
+  StatusOr<std::vector<uint8_t>> packed = packStored(stored, TensorType::Q4_0, layout);
   ASSERT_FALSE(packed.ok());
   EXPECT_EQ(packed.status().message(),
             "weight 'w' has Q4_0 scales near column 0 that do not fit f16; choose bf16 or f32");
   stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 2 * 18);
   stored.values.erase(stored.values.begin(), stored.values.begin() + 2 * 32);
   stored.blocks -= 2;
-  EXPECT_EQ(moved(stored, "Q4_0", WeightForm::I4M, 1), stored.values);
+  EXPECT_EQ(moved(stored, TensorType::Q4_0, WeightForm::I4M, 1), stored.values);
 }
 
 TEST(BlockCodecs, Q4_KKeepsCodesAndRoundsScales) {
-  Stored stored = load("Q4_K", 144, 256);
+  Stored stored = load(TensorType::Q4_K);
   // Blocks 0, 1 and 3 have scales or minima of 65504 times up to 63: refused. The others are rounded.
-  EXPECT_FALSE(packStored(stored, "Q4_K", matrixLayout(10, 256, WeightForm::I4M, 16)).ok());
+  EXPECT_FALSE(packStored(stored, TensorType::Q4_K, matrixLayout(10, 256, WeightForm::I4M, 16)).ok());
   for (int64_t block : {2, 4, 5, 6, 7, 8, 9}) {
     Stored one{{}, {}, 1, 256};
     one.bytes.assign(stored.bytes.begin() + block * 144, stored.bytes.begin() + (block + 1) * 144);
     one.values.assign(stored.values.begin() + block * 256, stored.values.begin() + (block + 1) * 256);
-    std::vector<float> back = moved(one, "Q4_K", WeightForm::I4M, 1);
+    std::vector<float> back = moved(one, TensorType::Q4_K, WeightForm::I4M, 1);
     ASSERT_EQ(back.size(), 256u);
-    float d = f32FromF16(static_cast<uint16_t>(one.bytes[0] | one.bytes[1] << 8));
-    float dmin = f32FromF16(static_cast<uint16_t>(one.bytes[2] | one.bytes[3] << 8));
+    float d = fromF16(static_cast<uint16_t>(one.bytes[0] | one.bytes[1] << 8));
+    float dmin = fromF16(static_cast<uint16_t>(one.bytes[2] | one.bytes[3] << 8));
     for (size_t i = 0; i < 256; ++i) {
       // Relative 2^-11 of scale * code and of the minimum; scale and minimum have factors up to 63, the code up to 15.
       float bound = 0x1p-11f * 63 * (15 * std::fabs(d) + std::fabs(dmin)) + 16 * 0x1p-25f;
@@ -111,11 +110,11 @@ TEST(BlockCodecs, Q4_KKeepsCodesAndRoundsScales) {
 
 // Each group's error, were its codes wrong, would show against the spread of the values themselves.
 TEST(BlockCodecs, Q4_KErrorIsThatOfTheScalesOnly) {
-  Stored stored = load("Q4_K", 144, 256);
+  Stored stored = load(TensorType::Q4_K);
   stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 6 * 144);
   stored.values.erase(stored.values.begin(), stored.values.begin() + 6 * 256);
   stored.blocks -= 6;
-  std::vector<float> back = moved(stored, "Q4_K", WeightForm::I4M, 2);
+  std::vector<float> back = moved(stored, TensorType::Q4_K, WeightForm::I4M, 2);
   for (size_t group = 0; group < back.size() / 32; ++group) {
     float largest = 0;
     for (size_t i = group * 32; i < group * 32 + 32; ++i)
@@ -133,7 +132,7 @@ TEST(BlockCodecs, BytesOfOneQ4_1Row) {
   for (int j = 0; j < 16; ++j)
     row.push_back(static_cast<uint8_t>(16 * (15 - j) + j));
   PackedLayout layout = matrixLayout(1, 32, WeightForm::I4M, 16);
-  StatusOr<std::vector<uint8_t>> packed = packStored({row, values, 1, 32}, "Q4_1", layout);
+  StatusOr<std::vector<uint8_t>> packed = packStored({row, values, 1, 32}, TensorType::Q4_1, layout);
   ASSERT_TRUE(packed.ok()) << packed.status().message();
   ASSERT_EQ(packed->size(), 640u);
   for (size_t j = 0; j < 16; ++j)
@@ -150,7 +149,7 @@ TEST(BlockCodecs, BytesOfOneQ4_1Row) {
 
 TEST(BlockCodecs, RecipesMoveBlocksToo) {
   // Interleaved pairs of a head of 4 rows come out as halves, in an interleaved layout, without a change of value.
-  Stored stored = load("Q8_0", 34, 32);
+  Stored stored = load(TensorType::Q8_0);
   stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 8 * 34); // ordinary scales only
   stored.values.erase(stored.values.begin(), stored.values.begin() + 8 * 32);
   for (uint8_t &byte : stored.bytes)
@@ -158,10 +157,10 @@ TEST(BlockCodecs, RecipesMoveBlocksToo) {
   for (size_t i = 0; i < stored.values.size(); ++i) {
     const uint8_t *block = stored.bytes.data() + i / 32 * 34;
     stored.values[i] = static_cast<float>(static_cast<int8_t>(block[2 + i % 32])) *
-                       f32FromF16(static_cast<uint16_t>(block[0] | block[1] << 8));
+                       fromF16(static_cast<uint16_t>(block[0] | block[1] << 8));
   }
   MemoryTensors tensors;
-  tensors.addBlocks("t", {8, 32}, "Q8_0", stored.bytes, stored.values);
+  tensors.addBlocks("t", {8, 32}, TensorType::Q8_0, stored.bytes, stored.values);
   WeightRecipe recipe{"w", {8, 32}, {{"t", std::nullopt, 4}}, 0.0};
   PackedLayout layout = matrixLayout(8, 32, WeightForm::I8, 6, 3);
   StatusOr<std::vector<uint8_t>> packed = packToBytes(recipe, layout, tensors);
@@ -174,13 +173,13 @@ TEST(BlockCodecs, RecipesMoveBlocksToo) {
 
 TEST(BlockCodecs, MixedSourcesShareABlock) {
   // Rows 0..7 are moved, 8..15 quantised, in one block of 16 lanes.
-  Stored stored = load("Q4_0", 18, 32);
+  Stored stored = load(TensorType::Q4_0);
   stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 8 * 18);
   stored.values.erase(stored.values.begin(), stored.values.begin() + 8 * 32);
   MemoryTensors tensors;
-  tensors.addBlocks("q", {8, 32}, "Q4_0", stored.bytes, stored.values);
+  tensors.addBlocks("q", {8, 32}, TensorType::Q4_0, stored.bytes, stored.values);
   std::vector<float> floats = gaussian(8 * 32, 5);
-  tensors.addFloats("f", {8, 32}, floats, "Q6_K");
+  tensors.addFloats("f", {8, 32}, floats, TensorType::Q6_K);
   PackedLayout layout = matrixLayout(16, 32, WeightForm::I8, 16);
   StatusOr<std::vector<uint8_t>> packed = packToBytes(recipeOfTensors({16, 32}, {"q", "f"}), layout, tensors);
   ASSERT_TRUE(packed.ok()) << packed.status().message();
@@ -191,10 +190,10 @@ TEST(BlockCodecs, MixedSourcesShareABlock) {
 }
 
 TEST(BlockCodecs, AnAddendGoesThroughNumbers) {
-  Stored stored = load("Q8_0", 34, 32);
+  Stored stored = load(TensorType::Q8_0);
   stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 8 * 34);
   MemoryTensors tensors;
-  tensors.addBlocks("t", {8, 32}, "Q8_0", stored.bytes, std::vector<float>(8 * 32, 126.0f));
+  tensors.addBlocks("t", {8, 32}, TensorType::Q8_0, stored.bytes, std::vector<float>(8 * 32, 126.0f));
   WeightRecipe recipe = recipeOfTensors({8, 32}, {"t"});
   recipe.add = 1.0;
   PackedLayout layout = matrixLayout(8, 32, WeightForm::I8, 16);
@@ -203,7 +202,7 @@ TEST(BlockCodecs, AnAddendGoesThroughNumbers) {
 
 TEST(BlockCodecs, RowsOfBrokenBlocksAreRefused) {
   MemoryTensors tensors;
-  tensors.addBlocks("t", {2, 48}, "Q8_0", std::vector<uint8_t>(102), std::vector<float>(96));
+  tensors.addBlocks("t", {2, 48}, TensorType::Q8_0, std::vector<uint8_t>(102), std::vector<float>(96));
   StatusOr<std::vector<uint8_t>> packed =
       packToBytes(recipeOfTensors({2, 48}, {"t"}), matrixLayout(2, 48, WeightForm::I8, 16), tensors);
   ASSERT_FALSE(packed.ok());

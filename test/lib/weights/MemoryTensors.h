@@ -14,12 +14,12 @@ namespace llmc::test {
 class MemoryTensors : public TensorReader {
 public:
   void addFloats(const std::string &name, std::vector<int64_t> shape, std::vector<float> values,
-                 const std::string &storage = "F32") {
-    tensors_[name] = {{std::move(shape), storage}, std::move(values), {}};
+                 TensorType type = TensorType::F32) {
+    tensors_[name] = {{std::move(shape), type}, std::move(values), {}};
   }
-  void addBlocks(const std::string &name, std::vector<int64_t> shape, const std::string &storage,
-                 std::vector<uint8_t> bytes, std::vector<float> values) {
-    tensors_[name] = {{std::move(shape), storage}, std::move(values), std::move(bytes)};
+  void addBlocks(const std::string &name, std::vector<int64_t> shape, TensorType type, std::vector<uint8_t> bytes,
+                 std::vector<float> values) {
+    tensors_[name] = {{std::move(shape), type}, std::move(values), std::move(bytes)};
   }
 
   StatusOr<TensorInfo> info(const std::string &name) const override {

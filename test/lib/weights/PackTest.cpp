@@ -1,5 +1,6 @@
 // Packed bytes against the formulas of docs/weight-layouts.md, round trips over boundary shapes, and streaming.
 #include "MemoryTensors.h"
+#include "lib/importer/files/Dequantize.h"
 #include "lib/weights/SmallFloats.h"
 #include <cmath>
 #include <cstring>
@@ -120,7 +121,7 @@ TEST(Pack, I4ByteByByte) {
       uint8_t pair = packed[block + 256 * g + 64 * (inGroup / 4 % 4) + 4 * l + k % 4];
       int code = p < 17 ? codeAt(p, k) : 0;
       EXPECT_EQ(inGroup < 16 ? pair & 15 : pair >> 4, code + 8) << p << " " << k;
-      float scale = f32FromF16(at<uint16_t>(packed, block + 512 + 32 * g + 2 * l));
+      float scale = fromF16(at<uint16_t>(packed, block + 512 + 32 * g + 2 * l));
       EXPECT_EQ(scale, p < 17 ? std::ldexp(1.0f, -static_cast<int>(p % 5)) : 0.0f);
     }
   // Columns 97 to 127: code 0 is stored as 8.
@@ -146,7 +147,7 @@ TEST(Pack, Bf16ComesBackRounded) {
   overShapes(WeightForm::BF16, [](const PackedLayout &, const std::vector<float> &values, const std::vector<uint8_t> &,
                                   const std::vector<float> &back) {
     for (size_t i = 0; i < values.size(); ++i)
-      ASSERT_EQ(back[i], f32FromBf16(bf16FromF32(values[i])));
+      ASSERT_EQ(back[i], fromBf16(bf16FromF32(values[i])));
   });
 }
 

@@ -1,0 +1,22 @@
+// The tensors of a published model (lib/importer/files) as packing reads them.
+#pragma once
+#include "lib/importer/files/ModelFiles.h"
+#include "lib/weights/TensorReader.h"
+
+namespace llmc {
+
+// `files` must outlive this.
+class ModelTensors : public TensorReader {
+public:
+  explicit ModelTensors(const ModelFiles &files) : files_(files) {}
+  StatusOr<TensorInfo> info(const std::string &tensor) const override;
+  Status readRows(const std::string &tensor, int64_t firstRow, int64_t numRows, float *out) const override;
+  Status readBlocks(const std::string &tensor, int64_t firstRow, int64_t numRows,
+                    std::span<uint8_t> out) const override;
+
+private:
+  StatusOr<const ModelTensor *> find(const std::string &tensor) const;
+  const ModelFiles &files_;
+};
+
+} // namespace llmc

@@ -1,0 +1,59 @@
+// The adapter over ModelFiles, on a small safetensors file written here.
+#include "lib/weights/ModelTensors.h"
+#include "MemoryTensors.h"
+#include <cstring>
+#include <filesystem>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+// "m" F32 [3, 2] = 0..5, "v" BF16 [2] = {1, -2}, "s" F32 [] = 7.
+std::string writeModel() {
+  std::string folder = testing::TempDir() + "/model-tensors";
+  std::filesystem::create_directories(folder);
+  std::string header = R"({"m":{"dtype":"F32","shape":[3,2],"data_offsets":[0,24]},)"
+                       R"("s":{"dtype":"F32","shape":[],"data_offsets":[24,28]},)"
+                       R"("v":{"dtype":"BF16","shape":[2],"data_offsets":[28,32]}})";
+  uint64_t length = header.size();
+  float numbers[] = {0, 1, 2, 3, 4, 5, 7};
+  uint16_t halves[] = {0x3F80, 0xC000};
+  std::ofstream file(folder + "/model.safetensors", std::ios::binary);
+  file.write(reinterpret_cast<const char *>(&length), 8);
+  file << header;
+  file.write(reinterpret_cast<const char *>(numbers), sizeof(numbers));
+  file.write(reinterpret_cast<const char *>(halves), sizeof(halves));
+  std::ofstream(folder + "/config.json") << "{}";
+  return folder;
+}
+} // namespace
+
+TEST(ModelTensors, RowsAreThoseOfDimensionZero) {
+  StatusOr<ModelFiles> files = ModelFiles::open(writeModel());
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  ModelTensors tensors(*files);
+  StatusOr<TensorInfo> matrix = tensors.info("m"), vector = tensors.info("v"), scalar = tensors.info("s");
+  ASSERT_TRUE(matrix.ok() && vector.ok() && scalar.ok());
+  EXPECT_EQ(matrix->shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(vector->type, TensorType::BF16);
+  EXPECT_EQ(scalar->shape, (std::vector<int64_t>{1}));
+  float rows[4];
+  ASSERT_TRUE(tensors.readRows("m", 1, 2, rows).ok());
+  EXPECT_EQ(std::vector<float>(rows, rows + 4), (std::vector<float>{2, 3, 4, 5}));
+  ASSERT_TRUE(tensors.readRows("v", 1, 1, rows).ok());
+  EXPECT_EQ(rows[0], -2.0f);
+  EXPECT_NE(tensors.info("x").status().message().find("tensor 'x' is not in "), std::string::npos);
+}
+
+TEST(ModelTensors, BlocksAreTheStoredBytes) {
+  StatusOr<ModelFiles> files = ModelFiles::open(writeModel());
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  ModelTensors tensors(*files);
+  std::vector<uint8_t> bytes(8);
+  ASSERT_TRUE(tensors.readBlocks("m", 2, 1, bytes).ok());
+  float row[2];
+  std::memcpy(row, bytes.data(), 8);
+  EXPECT_EQ(row[1], 5.0f);
+  EXPECT_EQ(tensors.readBlocks("m", 3, 1, bytes).message(), "tensor 'm' has 24 bytes, 8 from byte 24 are asked for");
+  EXPECT_FALSE(tensors.readBlocks("m", 0, 2, bytes).ok()); // 16 bytes
+}
