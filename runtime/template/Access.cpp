@@ -167,7 +167,7 @@ ValueOr getSlice(Budget &budget, const Value &object, const Slice &slice) {
   if (object.isUndefined())
     return undefinedError(object);
   if (!isIndexable(object))
-    return Value::undefined(objectName(object) + " cannot be sliced");
+    return Status::error(objectName(object) + " cannot be sliced");
   int64_t step = 1;
   if (slice.step && !slice.step->is(Kind::None)) {
     LLMC_ASSIGN_OR_RETURN(step, toIndex(*slice.step, "slice step"));

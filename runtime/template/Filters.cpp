@@ -193,11 +193,6 @@ ValueOr stringFilter(Runtime &runtime, const Value &value, const Arguments &argu
   return Value::string(std::move(text));
 }
 
-ValueOr prettyFilter(Runtime &runtime, const Value &value, const Arguments &arguments) {
-  LLMC_ASSIGN_OR_RETURN(std::string text, pythonRepr(runtime.budget, value));
-  return Value::string(std::move(text));
-}
-
 ValueOr safeFilter(Runtime &runtime, const Value &value, const Arguments &arguments) {
   LLMC_ASSIGN_OR_RETURN(std::string text, pythonStr(runtime.budget, value));
   return Value::string(std::move(text), /*safe=*/true);
@@ -264,9 +259,8 @@ std::span<const NamedFilter> valueFilters() {
       {"escape", escapeFilter},   {"filesizeformat", fileSizeFilter},
       {"float", floatFilter},     {"forceescape", forceEscapeFilter},
       {"int", intFilter},         {"length", lengthFilter},
-      {"pprint", prettyFilter},   {"round", roundFilter},
-      {"safe", safeFilter},       {"string", stringFilter},
-      {"tojson", jsonFilter},
+      {"round", roundFilter},     {"safe", safeFilter},
+      {"string", stringFilter},   {"tojson", jsonFilter},
   };
   return table;
 }

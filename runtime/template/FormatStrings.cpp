@@ -148,7 +148,9 @@ public:
       out += piece;
       LLMC_RETURN_IF_ERROR(budget_.spendBytes(out.size()));
     }
-    if (values_.is(Kind::Tuple) ? used_ < values_.items().size() : used_ == 0 && !values_.is(Kind::Dict))
+    // What could be a mapping may go unused.
+    bool single = values_.isNumber() || values_.isString() || values_.is(Kind::None);
+    if (values_.is(Kind::Tuple) ? used_ < values_.items().size() : used_ == 0 && single)
       return Status::error("not all arguments converted during string formatting");
     return out;
   }

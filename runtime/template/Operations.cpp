@@ -91,7 +91,9 @@ ValueOr realArithmetic(BinaryOp op, double a, double b) {
       return Status::error("0.0 cannot be raised to a negative power");
     if (a < 0 && b != std::floor(b))
       return Status::error("a negative number cannot be raised to a fraction");
-    return Value::real(std::pow(a, b));
+    if (double power = std::pow(a, b); std::isfinite(power) || !std::isfinite(a) || !std::isfinite(b))
+      return Value::real(power);
+    return Status::error("the result of '**' is too large");
   default:
     break;
   }
@@ -325,6 +327,8 @@ StatusOr<bool> contains(Budget &budget, const Value &container, const Value &ite
     LLMC_RETURN_IF_ERROR(budget.spendBytes(container.text().size()));
     return container.text().find(item.text()) != std::string::npos;
   case Kind::Dict:
+    if (item.is(Kind::List) || item.is(Kind::Dict))
+      return Status::error("unhashable type: '" + typeName(item) + "'");
     return container.dict().find(item) != nullptr;
   case Kind::None:
   case Kind::Bool:

@@ -51,7 +51,7 @@ std::vector<std::string_view> splitSpace(std::string_view text, int64_t limit, b
     if (text.empty())
       break;
     if (limit >= 0 && static_cast<int64_t>(parts.size()) == limit) {
-      parts.push_back(trimSpace(text, fromRight, !fromRight));
+      parts.push_back(text); // Only the near side is trimmed.
       break;
     }
     size_t begin = 0, end = 0;
@@ -266,7 +266,7 @@ std::string titled(const std::string &text, bool everyWord) {
   // Runs are lowered as a whole: a sigma that ends one has its own form.
   std::string run;
   auto flush = [&] {
-    out += toLower(run);
+    out += toLower(run, /*casedBefore=*/!out.empty());
     run.clear();
   };
   bool first = true;
@@ -414,8 +414,10 @@ ValueOr changeCase(const Call &call) {
   const std::string &text = call.text();
   if (call.name == "upper")
     return call.result(toUpper(text));
-  if (call.name == "lower" || call.name == "casefold")
+  if (call.name == "lower")
     return call.result(toLower(text));
+  if (call.name == "casefold")
+    return call.result(foldCase(text));
   if (call.name == "swapcase")
     return call.result(swapCase(text));
   return call.result(titled(text, call.name == "title"));

@@ -18,6 +18,14 @@ ValueOr soft(Runtime &runtime, const Value &value) {
   return Value::string(std::move(text));
 }
 
+// The value, when it is text already.
+ValueOr onlyString(const char *filter, const Value &value) {
+  if (value.isString())
+    return value;
+  return value.isUndefined() ? undefinedError(value)
+                             : Status::error(std::string(filter) + " takes a string, not " + typeName(value));
+}
+
 // Filters that are the string method of the same name.
 ValueOr viaMethod(Runtime &runtime, const Value &value, const char *method, const Arguments &arguments) {
   LLMC_ASSIGN_OR_RETURN(Value text, soft(runtime, value));
@@ -74,7 +82,7 @@ ValueOr titleFilter(Runtime &runtime, const Value &value, const Arguments &argum
 
 ValueOr indentFilter(Runtime &runtime, const Value &value, const Arguments &arguments) {
   LLMC_ASSIGN_OR_RETURN(auto bound, bindArguments("indent", arguments, {"width", "first", "blank"}));
-  LLMC_ASSIGN_OR_RETURN(Value text, soft(runtime, value));
+  LLMC_ASSIGN_OR_RETURN(Value text, onlyString("indent", value));
   std::string indention(4, ' ');
   if (bound[0] && bound[0]->isString()) {
     indention = bound[0]->text();
@@ -118,7 +126,7 @@ ValueOr wordCountFilter(Runtime &runtime, const Value &value, const Arguments &a
 
 ValueOr truncateFilter(Runtime &runtime, const Value &value, const Arguments &arguments) {
   LLMC_ASSIGN_OR_RETURN(auto bound, bindArguments("truncate", arguments, {"length", "killwords", "end", "leeway"}));
-  LLMC_ASSIGN_OR_RETURN(Value text, soft(runtime, value));
+  LLMC_ASSIGN_OR_RETURN(Value text, onlyString("truncate", value));
   int64_t limit = 255, leeway = 5;
   if (bound[0]) {
     LLMC_ASSIGN_OR_RETURN(limit, toIndex(*bound[0], "length"));

@@ -261,11 +261,10 @@ std::string toUpper(std::string_view text) {
   return out;
 }
 
-std::string toLower(std::string_view text) {
+std::string toLower(std::string_view text, bool casedBefore) {
   std::vector<char32_t> in = codePoints(text);
   std::string out;
   out.reserve(text.size());
-  bool casedBefore = false;
   for (size_t i = 0; i < in.size(); ++i) {
     char32_t c = in[i];
     if (c == 0x3A3)
@@ -276,6 +275,18 @@ std::string toLower(std::string_view text) {
       appendCodePoint(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
     if (!isCaseIgnorable(c))
       casedBefore = isCased(c);
+  }
+  return out;
+}
+
+std::string foldCase(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    utf8proc_int32_t folded[8];
+    auto c = static_cast<utf8proc_int32_t>(nextCodePoint(text, i));
+    utf8proc_ssize_t n = utf8proc_decompose_char(c, folded, 8, UTF8PROC_CASEFOLD, nullptr);
+    for (utf8proc_ssize_t k = 0; k < n && k < 8; ++k)
+      appendCodePoint(out, static_cast<char32_t>(folded[k]));
   }
   return out;
 }

@@ -31,7 +31,9 @@ bool isNameCharacter(char32_t c);
 
 // Full mappings: one code point may become three, and a sigma that ends a word has its own form.
 std::string toUpper(std::string_view text);
-std::string toLower(std::string_view text);
+// `casedBefore`: whether the text goes on a word.
+std::string toLower(std::string_view text, bool casedBefore = false);
+std::string foldCase(std::string_view text);
 std::string toTitle(char32_t c);
 
 std::string_view trimSpace(std::string_view text, bool left, bool right);
