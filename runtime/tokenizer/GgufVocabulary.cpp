@@ -103,7 +103,10 @@ Status buildByteLevel(const GgufVocabulary &in, Parts &parts) {
     LLMC_ASSIGN_OR_RETURN(parts.normalizer, readNormalizer(Json{{"type", "NFC"}}, "recipe " + in.pre));
   }
   BpeOptions options;
-  options.start = BpeOptions::Start::ByteLetters;
+  // A recipe with a step after the byte letters has written them out already.
+  bool onBytes = parts.preTokenizer.endsInByteLetters;
+  options.start = onBytes ? BpeOptions::Start::ByteLetters : BpeOptions::Start::Characters;
+  options.unknown = in.unknownId;
   options.ignoreMerges = recipe->ignoreMerges;
   for (size_t byte = 0; byte < 256; ++byte) {
     std::string letter(bytelevel::letter(static_cast<uint8_t>(byte)));
