@@ -184,6 +184,10 @@ StatusOr<LayerSpec> resolveBlock(const ModelDescription &description, ValueReade
   LLMC_ASSIGN_OR_RETURN(layer.attention, resolveAttention(description, values, spec));
   LLMC_ASSIGN_OR_RETURN(layer.mlp.intermediate, values.integer("intermediate"));
   LLMC_ASSIGN_OR_RETURN(layer.mlp.activation, values.word("activation"));
+  static const std::set<std::string> known = {"gelu", "gelu_tanh", "silu"};
+  if (!known.count(layer.mlp.activation))
+    return Status::error(values.label("activation") + " '" + layer.mlp.activation +
+                         "' is no activation of the building blocks (known = gelu, gelu_tanh, silu)");
   LLMC_ASSIGN_OR_RETURN(layer.mlp.bias, values.flag("mlp_bias"));
   return layer;
 }
