@@ -117,16 +117,12 @@ static LogicalResult verifySource(WeightOp op, Attribute source) {
   if (!dictionary || !dictionary.getAs<StringAttr>("tensor")) // C2
     return op.emitOpError() << "has the source " << source << ", expected a dictionary with the name of a 'tensor'";
   for (NamedAttribute entry : dictionary)
-    if (!llvm::is_contained({"tensor", "rows", "unpermute"}, entry.getName().strref()))
+    if (!llvm::is_contained({"tensor", "type", "rows", "unpermute"}, entry.getName().strref()))
       return op.emitOpError() << "has a source with '" << entry.getName().strref()
-                              << "' (known = tensor rows unpermute)";
+                              << "' (known = tensor type rows unpermute)";
   if (Attribute rows = dictionary.get("rows")) {
-    auto range = dyn_cast<ArrayAttr>(rows);
-    auto bound = [&](unsigned i) {
-      auto number = dyn_cast<IntegerAttr>(range[i]);
-      return number && number.getType().isSignlessInteger(64) ? number.getInt() : -1;
-    };
-    if (!range || range.size() != 2 || bound(0) < 0 || bound(0) >= bound(1)) // C3
+    auto range = dyn_cast<DenseI64ArrayAttr>(rows);
+    if (!range || range.size() != 2 || range[0] < 0 || range[0] >= range[1]) // C3
       return op.emitOpError() << "takes rows " << rows << ", expected [begin, end) with 0 <= begin < end";
   }
   if (Attribute unpermute = dictionary.get("unpermute")) {

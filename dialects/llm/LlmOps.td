@@ -20,11 +20,12 @@ def Llm_Rows : Type<CPred<"::llmc::llm::isRowsType($_self)">, "rows: tensor<?xCx
 def Llm_WeightOp : Llm_Op<"weight", [Symbol]> {
   let summary = "a weight of the model: where it comes from, never its data";
   let description = [{
-    `W = concat_rows(sources) + add`. Each source is a dictionary: `tensor` (published name), optional `rows = [begin, end)`
+    `W = concat_rows(sources) + add`. Each source is a dictionary: `tensor` (published name), optional `type` (how it is
+    stored), optional `rows = array<i64: begin, end>`
     of its first dimension, optional `unpermute = D` (rows of each head of D rows go from interleaved pairs to halves).
 
     (C1) there is at least one source. (C2) every source is a dictionary of these entries that names a tensor.
-    (C3) rows are two integers, 0 <= begin < end. (C4) unpermute is even and positive.
+    (C3) rows are `array<i64: begin, end>`, 0 <= begin < end. (C4) unpermute is even and positive.
     ```mlir
     llm.weight @final_norm : !llm.weight<576> from [{tensor = "model.norm.weight"} ]
     ```

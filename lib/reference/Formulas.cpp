@@ -1,6 +1,6 @@
 #include "lib/reference/Formulas.h"
+#include "lib/weights/SmallFloats.h"
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -126,13 +126,7 @@ float llmc::reference::softcap(float x, float cap) {
   return static_cast<float>(cap * std::tanh(static_cast<double>(x) / cap));
 }
 
-float llmc::reference::roundToBf16(float x) {
-  uint32_t bits = std::bit_cast<uint32_t>(x);
-  if (std::isnan(x))
-    return std::bit_cast<float>((bits & 0xffff0000u) | 0x00400000u);
-  bits += 0x7fffu + (bits >> 16 & 1);
-  return std::bit_cast<float>(bits & 0xffff0000u);
-}
+float llmc::reference::roundToBf16(float x) { return f32FromBf16(bf16FromF32(x)); }
 
 void llmc::reference::attendRow(std::span<const float> query, std::span<const float> keys,
                                 std::span<const float> values, int64_t position, const AttentionShape &shape,

@@ -5,8 +5,8 @@
 
 // CHECK: llm.weight @final_norm : !llm.weight<576> from [{tensor = "model.norm.weight"}]
 llm.weight @final_norm : !llm.weight<576> from [{tensor = "model.norm.weight"} ]
-// CHECK: llm.weight @query : !llm.weight<64x16> from [{rows = [0, 64], tensor = "qkv.weight", unpermute = 32 : i64}] {add = 1.000000e+00 : f64}
-llm.weight @query : !llm.weight<64x16> from [{tensor = "qkv.weight", rows = [0, 64], unpermute = 32}] {add = 1.0 : f64}
+// CHECK: llm.weight @query : !llm.weight<64x16> from [{rows = array<i64: 0, 64>, tensor = "qkv.weight", unpermute = 32 : i64}] {add = 1.000000e+00 : f64}
+llm.weight @query : !llm.weight<64x16> from [{tensor = "qkv.weight", rows = array<i64: 0, 64>, unpermute = 32}] {add = 1.0 : f64}
 // CHECK: llm.state @layers.0.kv : !llm.kv<3x64xf32>
 llm.state @layers.0.kv : !llm.kv<3x64xf32>
 
