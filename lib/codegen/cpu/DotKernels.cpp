@@ -1,0 +1,120 @@
+// f32 and bf16 kernels: an outer product of inputs and weights per step along K, accumulators in registers.
+#include "lib/codegen/cpu/DotKernels.h"
+#include "lib/codegen/cpu/Instructions.h"
+#include "lib/codegen/cpu/Schedule.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::cpu;
+
+namespace {
+
+bool usesDotBf16(KernelBuilder &k, const WeightGeometry &weight) {
+  return weight.form == llm::WeightForm::BF16 && k.target.hasBf16Dot;
+}
+
+// One step along K for all rows and vectors: updates `acc`, rows outermost.
+void emitStep(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, Value step, RowArray input, Value weights,
+              ArrayRef<int64_t> offsets, MutableArrayRef<Value> acc) {
+  int64_t count = offsets.size();
+  auto row = [&](int64_t r, int64_t bytesPerStep) {
+    return k.at(k.at(input.pointer, k.mul(step, bytesPerStep)), r * input.strideBytes);
+  };
+  if (usesDotBf16(k, weight)) {
+    VectorType pairs = k.vectorOf(2 * kLanes, k.b.getBF16Type());
+    SmallVector<Value> w;
+    for (int64_t offset : offsets)
+      w.push_back(k.load(pairs, weights, offset));
+    for (int64_t r = 0; r < rows; ++r) {
+      Value x = k.bitcast(k.broadcast(k.load(k.i32Type, row(r, 4))), pairs);
+      for (int64_t v = 0; v < count; ++v)
+        acc[r * count + v] = emitInstruction(k, Instruction::DotBf16, {acc[r * count + v], w[v], x});
+    }
+    return;
+  }
+  auto multiply = [&](ArrayRef<Value> w, int64_t bytesPerStep, int64_t at) {
+    for (int64_t r = 0; r < rows; ++r) {
+      Value x = k.broadcast(k.load(k.f32Type, row(r, bytesPerStep), at));
+      for (int64_t v = 0; v < count; ++v)
+        acc[r * count + v] = k.fma(w[v], x, acc[r * count + v]);
+    }
+  };
+  SmallVector<Value> words, halves;
+  if (weight.form == llm::WeightForm::F32) {
+    for (int64_t offset : offsets)
+      words.push_back(k.load(k.vf, weights, offset));
+    return multiply(words, 4, 0);
+  }
+  // Pairs: the odd element is one mask away, the even one a shift. Odd first, as vdpbf16ps does.
+  for (int64_t offset : offsets)
+    words.push_back(k.load(k.vi, weights, offset));
+  for (Value word : words)
+    halves.push_back(k.bitcast(
+        arith::AndIOp::create(k.b, word, k.splatInt(static_cast<int32_t>(0xffff0000))).getResult(), k.vf));
+  multiply(halves, 8, 4);
+  halves.clear();
+  for (Value word : words)
+    halves.push_back(k.bitcast(arith::ShLIOp::create(k.b, word, k.splatInt(16)).getResult(), k.vf));
+  multiply(halves, 8, 0);
+}
+
+} // namespace
+
+DotInputLayout llmc::cpu::dotInputLayout(KernelBuilder &k, const WeightGeometry &weight) {
+  DotInputLayout layout;
+  bool pairs = usesDotBf16(k, weight);
+  layout.element = pairs ? k.b.getBF16Type() : k.f32Type;
+  layout.paddedDepth = (weight.depth + 15) / 16 * 16;
+  // One line more than the row: rows a power of two apart would share cache sets.
+  layout.strideBytes = (layout.paddedDepth * (pairs ? 2 : 4) + 63) / 64 * 64 + 64;
+  return layout;
+}
+
+void llmc::cpu::emitPasses(KernelBuilder &k, int64_t vectors, int64_t perPass, int64_t panelVectors,
+                           int64_t panelBytes, Value base,
+                           llvm::function_ref<void(Value, ArrayRef<int64_t>, Value)> body) {
+  auto offsetOf = [&](int64_t v) { return v / panelVectors * panelBytes + v % panelVectors * 64; };
+  int64_t passes = (vectors + perPass - 1) / perPass, per = (vectors + passes - 1) / passes;
+  SmallVector<int64_t> offsets;
+  bool regular = vectors % per == 0 && (panelVectors % per == 0 || per % panelVectors == 0);
+  if (passes > 1 && regular) {
+    for (int64_t v = 0; v < per; ++v)
+      offsets.push_back(offsetOf(v));
+    k.loop(k.i64(0), k.i64(vectors), per, [&](Value first) {
+      Value panel = k.mul(k.div(first, panelVectors), panelBytes);
+      body(k.at(base, k.add(panel, k.mul(k.rem(first, panelVectors), 64))), offsets, first);
+    });
+    return;
+  }
+  for (int64_t first = 0; first < vectors; first += per) {
+    offsets.clear();
+    for (int64_t v = first; v < std::min(vectors, first + per); ++v)
+      offsets.push_back(offsetOf(v));
+    body(base, offsets, k.i64(first));
+  }
+}
+
+void llmc::cpu::emitDotTile(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, RowArray input, Value tile,
+                            RowArray result) {
+  int64_t stepBytes = weight.panelVectors * 64;
+  emitPasses(k, weight.vectors, vectorsPerPass(rows, k.target), weight.panelVectors, weight.panelBytes(), tile,
+             [&](Value base, ArrayRef<int64_t> offsets, Value first) {
+               int64_t count = offsets.size();
+               SmallVector<Value> init(rows * count, k.splat(0.0f));
+               SmallVector<Value> sums =
+                   k.loop(k.i64(0), k.i64(weight.steps()), 1, init, [&](Value step, ValueRange carried) {
+                     SmallVector<Value> acc(carried);
+                     Value weights = k.at(base, k.mul(step, stepBytes));
+                     // Few rows read memory faster than the hardware looks ahead on some targets.
+                     if (k.target.prefetchBytes && rows <= 4)
+                       for (int64_t offset : offsets)
+                         k.prefetch(weights, offset + k.target.prefetchBytes);
+                     emitStep(k, weight, rows, step, input, weights, offsets, acc);
+                     return acc;
+                   });
+               Value to = k.at(result.pointer, k.mul(first, 64));
+               for (int64_t r = 0; r < rows; ++r)
+                 for (int64_t v = 0; v < count; ++v)
+                   k.store(sums[r * count + v], to, r * result.strideBytes + v * 64);
+             });
+}

@@ -1,0 +1,42 @@
+// Kernels that multiply a few rows with one column tile. Every variant keeps one accumulator per output element and adds
+// in ascending order of k, so that a row's result does not depend on how many rows were computed with it.
+#pragma once
+#include "lib/codegen/cpu/KernelBuilder.h"
+#include "lib/codegen/cpu/WeightGeometry.h"
+
+namespace llmc::cpu {
+
+// Rows of kernel inputs: row r at pointer + r * strideBytes.
+struct RowArray {
+  mlir::Value pointer;
+  int64_t strideBytes = 0;
+};
+
+// How the prologue must store a row for `emitDotTile`.
+struct DotInputLayout {
+  mlir::Type element;       // bf16 pairs for the bf16 dot, else f32
+  int64_t paddedDepth = 0;  // elements to write, zero past K
+  int64_t strideBytes = 0;
+};
+DotInputLayout dotInputLayout(KernelBuilder &kernel, const WeightGeometry &weight);
+
+// result[r][n] = sum_k input[r][k] * tile[n, k] for `rows` rows.
+void emitDotTile(KernelBuilder &kernel, const WeightGeometry &weight, int64_t rows, RowArray input, mlir::Value tile,
+                 RowArray result);
+
+// The same for quantised rows: codes, then scales f32, start values i32 and sums f32, one per group.
+struct QuantizedInputLayout {
+  int64_t scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
+  int64_t zeroPoint = 0; // the start value of a group is -zeroPoint * sum of its codes
+};
+QuantizedInputLayout quantizedInputLayout(KernelBuilder &kernel, const WeightGeometry &weight);
+void emitQuantizedDotTile(KernelBuilder &kernel, const WeightGeometry &weight, int64_t rows, RowArray input,
+                          mlir::Value tile, RowArray result);
+
+// Passes over `vectors` vectors, at most `perPass` at a time. Vector v lies at offsetOf(v) bytes from `base`; the body
+// gets the base of the pass, the offsets of its vectors from there, and its first vector.
+void emitPasses(KernelBuilder &kernel, int64_t vectors, int64_t perPass, int64_t panelVectors, int64_t panelBytes,
+                mlir::Value base,
+                llvm::function_ref<void(mlir::Value, llvm::ArrayRef<int64_t>, mlir::Value)> body);
+
+} // namespace llmc::cpu

@@ -1,0 +1,163 @@
+// The instruction table and the expansion of each row.
+#include "lib/codegen/cpu/Instructions.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::cpu;
+
+namespace {
+
+constexpr InstructionRow kRows[] = {
+    {Instruction::DotBf16, "vdpbf16ps", "llvm.x86.avx512bf16.dpbf16ps.512", "avx512_bf16"},
+    {Instruction::DotU8S8, "vpdpbusd", "llvm.x86.avx512.vpdpbusd.512", "avx512_vnni"},
+    {Instruction::MaddU8S8, "vpmaddubsw", "llvm.x86.avx2.pmadd.ub.sw", "avx2"},
+    {Instruction::MaddS16, "vpmaddwd", "llvm.x86.avx2.pmadd.wd", "avx2"},
+    {Instruction::SignS8, "vpsignb", "llvm.x86.avx2.psign.b", "avx2"},
+};
+
+VectorType resultTypeOf(KernelBuilder &k, Instruction instruction) {
+  switch (instruction) {
+  case Instruction::DotBf16:
+    return k.vf;
+  case Instruction::DotU8S8:
+    return k.vi;
+  case Instruction::MaddU8S8:
+    return k.vectorOf(16, k.i16Type);
+  case Instruction::MaddS16:
+    return k.vectorOf(8, k.i32Type);
+  case Instruction::SignS8:
+    return k.vectorOf(32, k.i8Type);
+  }
+  llvm_unreachable("an instruction without a result type");
+}
+
+// Subnormal f32 values become zero of the same sign: what vdpbf16ps does to inputs and results.
+Value flushSubnormal(KernelBuilder &k, Value x) {
+  Value bits = k.bitcast(x, k.vi);
+  Value exponent = arith::AndIOp::create(k.b, bits, k.splatInt(0x7f800000));
+  Value subnormal = arith::CmpIOp::create(k.b, arith::CmpIPredicate::eq, exponent, k.splatInt(0));
+  Value sign = arith::AndIOp::create(k.b, bits, k.splatInt(INT32_MIN));
+  return k.bitcast(k.select(subnormal, sign, bits), k.vf);
+}
+
+Value expandDotBf16(KernelBuilder &k, ValueRange operands) {
+  auto half = [&](Value pairs, bool odd) -> Value {
+    Value bits = k.bitcast(pairs, k.vi);
+    bits = odd ? arith::AndIOp::create(k.b, bits, k.splatInt(static_cast<int32_t>(0xffff0000))).getResult()
+               : arith::ShLIOp::create(k.b, bits, k.splatInt(16)).getResult();
+    return flushSubnormal(k, k.bitcast(bits, k.vf));
+  };
+  Value acc = flushSubnormal(k, operands[0]);
+  for (bool odd : {true, false})
+    acc = flushSubnormal(k, k.fma(half(operands[1], odd), half(operands[2], odd), acc));
+  return acc;
+}
+
+// Every `step`-th element from `first` on.
+Value strided(KernelBuilder &k, Value vector, int64_t first, int64_t step) {
+  int64_t size = cast<VectorType>(vector.getType()).getDimSize(0);
+  SmallVector<int64_t> lanes;
+  for (int64_t lane = first; lane < size; lane += step)
+    lanes.push_back(lane);
+  return vector::ShuffleOp::create(k.b, vector, vector, lanes);
+}
+
+Value widen(KernelBuilder &k, Value vector, bool isSigned) {
+  auto type = k.vectorOf(cast<VectorType>(vector.getType()).getDimSize(0), k.i32Type);
+  if (isSigned)
+    return arith::ExtSIOp::create(k.b, type, vector);
+  return arith::ExtUIOp::create(k.b, type, vector);
+}
+
+// Sums of `count` neighbouring products, in s32.
+Value sumOfProducts(KernelBuilder &k, Value x, bool xSigned, Value y, int64_t count) {
+  Value sum;
+  for (int64_t i = 0; i < count; ++i) {
+    Value product = arith::MulIOp::create(k.b, widen(k, strided(k, x, i, count), xSigned),
+                                          widen(k, strided(k, y, i, count), /*isSigned=*/true));
+    sum = sum ? k.add(sum, product) : product;
+  }
+  return sum;
+}
+
+Value expandMaddU8S8(KernelBuilder &k, ValueRange operands) {
+  Value sum = sumOfProducts(k, operands[0], /*xSigned=*/false, operands[1], 2);
+  sum = arith::MinSIOp::create(k.b, sum, k.splatInt(32767));
+  sum = arith::MaxSIOp::create(k.b, sum, k.splatInt(-32768));
+  return arith::TruncIOp::create(k.b, resultTypeOf(k, Instruction::MaddU8S8), sum);
+}
+
+Value expandSignS8(KernelBuilder &k, ValueRange operands) {
+  Value x = operands[0], sign = operands[1];
+  Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(x.getType()));
+  Value negated = k.sub(zero, x);
+  Value negative = arith::CmpIOp::create(k.b, arith::CmpIPredicate::slt, sign, zero);
+  Value none = arith::CmpIOp::create(k.b, arith::CmpIPredicate::eq, sign, zero);
+  return k.select(none, zero, k.select(negative, negated, x));
+}
+
+Value expand(KernelBuilder &k, Instruction instruction, ValueRange operands) {
+  switch (instruction) {
+  case Instruction::DotBf16:
+    return expandDotBf16(k, operands);
+  case Instruction::DotU8S8:
+    return k.add(operands[0], sumOfProducts(k, operands[1], /*xSigned=*/false, operands[2], 4));
+  case Instruction::MaddU8S8:
+    return expandMaddU8S8(k, operands);
+  case Instruction::MaddS16:
+    return sumOfProducts(k, operands[0], /*xSigned=*/true, operands[1], 2);
+  case Instruction::SignS8:
+    return expandSignS8(k, operands);
+  }
+  llvm_unreachable("an instruction without an expansion");
+}
+
+} // namespace
+
+const InstructionRow &llmc::cpu::rowOf(Instruction instruction) {
+  return *llvm::find_if(kRows, [&](const InstructionRow &row) { return row.instruction == instruction; });
+}
+
+bool llmc::cpu::isLegal(Instruction instruction, const CpuTarget &target) {
+  return target.needs(rowOf(instruction).feature);
+}
+
+Value llmc::cpu::emitInstruction(KernelBuilder &k, Instruction instruction, ValueRange operands) {
+  // A schedule that chose an illegal instruction is our mistake; the expansion is right all the same, an abort is not.
+  if (k.emulate || !isLegal(instruction, k.target))
+    return expand(k, instruction, operands);
+  return LLVM::CallIntrinsicOp::create(k.b, resultTypeOf(k, instruction), k.b.getStringAttr(rowOf(instruction).intrinsic),
+                                       operands)
+      .getResult(0);
+}
+
+Value llmc::cpu::roundToBf16(KernelBuilder &k, Value vector) {
+  Value bits = k.bitcast(vector, k.vi);
+  Value odd = arith::AndIOp::create(k.b, arith::ShRUIOp::create(k.b, bits, k.splatInt(16)), k.splatInt(1));
+  Value rounded = k.add(k.add(bits, k.splatInt(0x7fff)), odd);
+  Value quiet = arith::OrIOp::create(k.b, bits, k.splatInt(0x00400000));
+  Value nan = arith::CmpFOp::create(k.b, arith::CmpFPredicate::UNO, vector, vector);
+  Value high = arith::ShRUIOp::create(k.b, k.select(nan, quiet, rounded), k.splatInt(16));
+  Value narrow = arith::TruncIOp::create(k.b, k.vectorOf(kLanes, k.i16Type), high);
+  return k.bitcast(narrow, k.vectorOf(kLanes, k.b.getBF16Type()));
+}
+
+Value llmc::cpu::extendBf16(KernelBuilder &k, Value vector) {
+  Value bits = k.bitcast(vector, k.vectorOf(kLanes, k.i16Type));
+  Value wide = arith::ExtUIOp::create(k.b, k.vi, bits);
+  return k.bitcast(arith::ShLIOp::create(k.b, wide, k.splatInt(16)), k.vf);
+}
+
+Value llmc::cpu::exp2Polynomial(KernelBuilder &k, Value x) {
+  // Minimax on [-1/2, 1/2] with the constant fixed to 1.
+  constexpr float kCoefficients[] = {0.00132647271f, 0.00967151265f, 0.0555073374f, 0.240222421f, 0.693146978f, 1.0f};
+  x = k.maxF(x, k.splat(-126.0f));
+  Value whole = math::RoundEvenOp::create(k.b, x);
+  Value rest = arith::SubFOp::create(k.b, x, whole);
+  Value result = k.splat(kCoefficients[0]);
+  for (float coefficient : ArrayRef<float>(kCoefficients).drop_front())
+    result = k.fma(result, rest, k.splat(coefficient));
+  Value exponent = arith::FPToSIOp::create(k.b, k.vi, whole);
+  Value shifted = arith::ShLIOp::create(k.b, exponent, k.splatInt(23));
+  return k.bitcast(k.add(k.bitcast(result, k.vi), shifted), k.vf);
+}

@@ -1,0 +1,43 @@
+// Every instruction that is not plain vector arithmetic is a row of one table: its intrinsic, the CPU feature it needs,
+// and an expansion in vector arithmetic with the same rounding, which --emulate uses on any host.
+#pragma once
+#include "lib/codegen/cpu/KernelBuilder.h"
+
+namespace llmc::cpu {
+
+enum class Instruction {
+  // (acc f32[16], a bf16[32], b bf16[32]): acc += a.odd * b.odd, then += a.even * b.even, each one fused multiply-add;
+  // subnormal inputs and results are zero.
+  DotBf16,
+  // (acc i32[16], a u8[64], b s8[64]): acc[i] += sum of the four products of lane i, exact.
+  DotU8S8,
+  // (a u8[32], b s8[32]) -> s16[16]: sums of two products, saturated.
+  MaddU8S8,
+  // (a s16[16], b s16[16]) -> s32[8]: sums of two products.
+  MaddS16,
+  // (a s8[32], b s8[32]) -> a * sign(b).
+  SignS8,
+};
+
+struct InstructionRow {
+  Instruction instruction;
+  const char *name;      // "vdpbf16ps"
+  const char *intrinsic; // LLVM's name
+  const char *feature;   // of CpuTarget::requiredFeatures
+};
+
+const InstructionRow &rowOf(Instruction instruction);
+
+// The instruction, or its expansion when the kernel is emulated. An instruction that the target lacks would make LLVM
+// abort the process, so it is refused here: schedules must have checked `isLegal`.
+bool isLegal(Instruction instruction, const CpuTarget &target);
+mlir::Value emitInstruction(KernelBuilder &kernel, Instruction instruction, mlir::ValueRange operands);
+
+// Conversions that are plain integer arithmetic on every target, so that all targets agree to the bit.
+// f32[16] -> bf16[16], to nearest even, NaN stays NaN.
+mlir::Value roundToBf16(KernelBuilder &kernel, mlir::Value vector);
+mlir::Value extendBf16(KernelBuilder &kernel, mlir::Value vector);
+// 2^x for x <= 0; exactly 1 at 0; about 2^-126 below -126. Relative error at most 1.4 * 2^-23.
+mlir::Value exp2Polynomial(KernelBuilder &kernel, mlir::Value x);
+
+} // namespace llmc::cpu

@@ -1,0 +1,206 @@
+// Layer functions and the step as machine functions: addresses from the memory plan, calls, barriers.
+#include "lib/codegen/cpu/ProgramEmitter.h"
+#include "dialects/llm/LlmDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/llmc_abi.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::cpu;
+
+namespace {
+
+std::string functionSymbol(func::FuncOp function) {
+  return function.getSymName() == "step" ? "llmc_step" : "llmc_function." + function.getSymName().str();
+}
+
+class FunctionEmitter {
+public:
+  FunctionEmitter(ImplicitLocOpBuilder &b, ModuleOp program, const PlanFacts &plan, const CpuTarget &target)
+      : b(b), program(program), plan(plan), target(target), pointer(LLVM::LLVMPointerType::get(b.getContext())) {}
+
+  LogicalResult emit(func::FuncOp function);
+
+private:
+  LogicalResult emitOp(KernelBuilder &k, Operation &op);
+  LogicalResult emitLaunch(KernelBuilder &k, tile::LaunchOp launch);
+  void call(KernelBuilder &k, StringRef symbol, ValueRange operands);
+  template <typename SymbolOp> FailureOr<int64_t> offsetOf(Operation &user, StringAttr symbol);
+
+  ImplicitLocOpBuilder &b;
+  ModuleOp program;
+  const PlanFacts &plan;
+  const CpuTarget &target;
+  Type pointer;
+  Value context;
+  DenseMap<Value, Value> values;
+};
+
+LogicalResult FunctionEmitter::emit(func::FuncOp function) {
+  bool isStep = function.getSymName() == "step";
+  SmallVector<Type> inputs(isStep ? 1 : 1 + function.getNumArguments(), pointer);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), inputs);
+  auto emitted = LLVM::LLVMFuncOp::create(b, functionSymbol(function), type);
+  if (!isStep)
+    emitted.setVisibility_(LLVM::Visibility::Hidden);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(emitted.addEntryBlock(b));
+  context = emitted.getArgument(0);
+  values.clear();
+  KernelBuilder k(b, emitted, target, /*emulate=*/true);
+  for (BlockArgument argument : function.getArguments()) {
+    if (isStep && !isa<llm::BatchType>(argument.getType()))
+      return function.emitOpError() << "@step takes " << argument.getType() << ", expected the batch alone";
+    values[argument] = isStep ? k.load(pointer, context, offsetof(llmc_step_context, batch))
+                              : emitted.getArgument(1 + argument.getArgNumber());
+  }
+  for (Operation &op : function.getBody().front())
+    if (failed(emitOp(k, op)))
+      return failure();
+  LLVM::ReturnOp::create(b, ValueRange{});
+  return success();
+}
+
+template <typename SymbolOp> FailureOr<int64_t> FunctionEmitter::offsetOf(Operation &user, StringAttr symbol) {
+  auto op = program.lookupSymbol<SymbolOp>(symbol);
+  auto offset = op ? op->template getAttrOfType<IntegerAttr>("offset") : IntegerAttr();
+  if (!offset)
+    return user.emitOpError() << "uses @" << symbol.getValue()
+                              << ", which has no offset yet; run llmc-plan-memory first";
+  return offset.getInt();
+}
+
+LogicalResult FunctionEmitter::emitOp(KernelBuilder &k, Operation &op) {
+  auto field = [&](int64_t offset) { return k.load(pointer, context, offset); };
+  if (auto alloc = dyn_cast<tile::AllocOp>(op)) {
+    if (!alloc.getOffset())
+      return alloc.emitOpError() << "has no place in the arena yet; run llmc-plan-memory first";
+    int64_t offset = static_cast<int64_t>(*alloc.getOffset()) * plan.maxTokens;
+    values[alloc] = k.at(field(offsetof(llmc_step_context, arena)), k.i64(offset));
+    return success();
+  }
+  if (auto logits = dyn_cast<tile::LogitsOp>(op)) {
+    values[logits] = field(offsetof(llmc_step_context, logits));
+    return success();
+  }
+  if (auto use = dyn_cast<llm::UseWeightOp>(op)) {
+    FailureOr<int64_t> offset = offsetOf<llm::WeightOp>(op, use.getSymbolAttr().getAttr());
+    if (failed(offset))
+      return failure();
+    values[use] = k.at(field(offsetof(llmc_step_context, weights)), k.i64(*offset));
+    return success();
+  }
+  if (auto use = dyn_cast<llm::UseStateOp>(op)) {
+    FailureOr<int64_t> offset = offsetOf<llm::StateOp>(op, use.getSymbolAttr().getAttr());
+    if (failed(offset))
+      return failure();
+    values[use] = k.at(field(offsetof(llmc_step_context, kv)), k.i64(*offset));
+    return success();
+  }
+  if (auto launch = dyn_cast<tile::LaunchOp>(op))
+    return emitLaunch(k, launch);
+  if (auto layer = dyn_cast<func::CallOp>(op)) {
+    auto callee = program.lookupSymbol<func::FuncOp>(layer.getCalleeAttr().getAttr());
+    if (!callee || layer.getNumResults() != 0)
+      return layer.emitOpError() << "must call a function of this module that returns nothing";
+    SmallVector<Value> operands = {context};
+    for (Value operand : layer.getOperands())
+      operands.push_back(values.lookup(operand));
+    call(k, functionSymbol(callee), operands);
+    return success();
+  }
+  if (isa<func::ReturnOp>(op) && op.getNumOperands() == 0)
+    return success();
+  return op.emitOpError() << "cannot be in a step program when code is generated (known = tile.alloc tile.logits "
+                             "tile.launch llm.use_weight llm.use_state func.call)";
+}
+
+LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launch) {
+  auto task = program.lookupSymbol<tile::TaskOp>(launch.getTaskAttr().getAttr());
+  SmallVector<Value> operands = {context};
+  for (Value operand : launch.getOperands())
+    operands.push_back(values.lookup(operand));
+  auto run = [&] {
+    call(k, taskSymbol(task), operands);
+    Value barrier = k.load(pointer, context, offsetof(llmc_step_context, barrier));
+    Value state = k.load(pointer, context, offsetof(llmc_step_context, barrier_state));
+    Value worker = k.load(k.i32Type, context, offsetof(llmc_step_context, worker));
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, k.i32Type});
+    LLVM::CallOp::create(b, type, ValueRange{barrier, state, worker});
+  };
+  if (!launch.getRecording()) {
+    run();
+    return success();
+  }
+  // All workers see the same context, so all of them skip the barrier or none.
+  Value record = k.load(pointer, context, offsetof(llmc_step_context, record));
+  Value wanted = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, record, LLVM::ZeroOp::create(b, pointer));
+  k.when(wanted, run);
+  return success();
+}
+
+void FunctionEmitter::call(KernelBuilder &k, StringRef symbol, ValueRange operands) {
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                          SmallVector<Type>(operands.size(), pointer));
+  auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol(symbol)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    LLVM::LLVMFuncOp::create(b, symbol, type).setVisibility_(LLVM::Visibility::Hidden);
+  }
+  LLVM::CallOp::create(b, type, symbol, operands);
+}
+
+} // namespace
+
+FailureOr<PlanFacts> llmc::cpu::planFactsOf(ModuleOp program) {
+  auto tokens = program->getAttrOfType<IntegerAttr>("llmc.max_tokens");
+  auto page = program->getAttrOfType<IntegerAttr>("llmc.page_bytes");
+  if (!tokens || !page || tokens.getInt() < 1 || page.getInt() < 0)
+    return program.emitError() << "module has no memory plan (llmc.max_tokens >= 1 and llmc.page_bytes >= 0); run "
+                                  "llmc-plan-memory first";
+  PlanFacts plan;
+  plan.maxTokens = tokens.getInt();
+  plan.pageBytes = page.getInt();
+  return plan;
+}
+
+FailureOr<DenseMap<Operation *, SmallVector<bool>>> llmc::cpu::findLogitsOperands(ModuleOp program) {
+  DenseMap<Operation *, SmallVector<bool>> found;
+  bool ok = true;
+  program.walk([&](tile::LaunchOp launch) {
+    auto task = program.lookupSymbol<tile::TaskOp>(launch.getTaskAttr().getAttr());
+    if (!task || task.getOperandArguments().size() != launch.getOperands().size()) {
+      launch.emitOpError() << "does not fit a task of this module";
+      ok = false;
+      return;
+    }
+    SmallVector<bool> isLogits;
+    for (Value operand : launch.getOperands())
+      isLogits.push_back(operand.getDefiningOp<tile::LogitsOp>() != nullptr);
+    auto [entry, isNew] = found.try_emplace(task, isLogits);
+    if (!isNew && entry->second != isLogits) {
+      launch.emitOpError() << "passes the logits where another launch of @" << task.getSymName() << " passes a buffer";
+      ok = false;
+    }
+  });
+  if (!ok)
+    return failure();
+  return found;
+}
+
+LogicalResult llmc::cpu::emitProgram(ModuleOp program, const PlanFacts &plan, const CpuTarget &target,
+                                     ModuleOp module) {
+  if (!program.lookupSymbol<func::FuncOp>("step"))
+    return program.emitError() << "module has no function @step";
+  ImplicitLocOpBuilder b(module.getLoc(), module.getContext());
+  b.setInsertionPointToEnd(module.getBody());
+  LLVM::GlobalOp::create(b, b.getI32Type(), /*isConstant=*/true, LLVM::Linkage::External, "llmc_abi_version",
+                         b.getI32IntegerAttr(LLMC_ABI_VERSION));
+  FunctionEmitter emitter(b, program, plan, target);
+  // Callees first: `call` then finds them declared.
+  for (auto function : program.getOps<func::FuncOp>())
+    if (function.getSymName() != "step" && failed(emitter.emit(function)))
+      return failure();
+  return emitter.emit(program.lookupSymbol<func::FuncOp>("step"));
+}

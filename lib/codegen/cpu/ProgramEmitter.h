@@ -1,0 +1,17 @@
+// The program level: layer functions and `llmc_step`, which call tasks with pointers and meet at barriers.
+#pragma once
+#include "lib/codegen/cpu/TaskEmitter.h"
+
+namespace llmc::cpu {
+
+// The facts that the memory plan left on the module (llmc.max_tokens, llmc.page_bytes).
+mlir::FailureOr<PlanFacts> planFactsOf(mlir::ModuleOp program);
+
+// For every task that is launched: which of its operands are the step's logits. A task must not be launched both ways.
+mlir::FailureOr<llvm::DenseMap<mlir::Operation *, llvm::SmallVector<bool>>> findLogitsOperands(mlir::ModuleOp program);
+
+// Emits every function of `program` into `module`, and the ABI version.
+mlir::LogicalResult emitProgram(mlir::ModuleOp program, const PlanFacts &plan, const CpuTarget &target,
+                                mlir::ModuleOp module);
+
+} // namespace llmc::cpu

@@ -1,0 +1,188 @@
+// Kernels on 8-bit and 4-bit weights: exact integer sums per group of 32, then one fused multiply-add per group.
+#include "lib/codegen/cpu/DotKernels.h"
+#include "lib/codegen/cpu/Instructions.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::cpu;
+
+namespace {
+
+// Rows that share a group's codes; lane counts of this target's integer vectors.
+struct GroupKernel {
+  KernelBuilder &k;
+  const WeightGeometry &weight;
+  QuantizedInputLayout layout;
+  int64_t rows;
+  RowArray input;
+  int64_t lanes; // 16 with VNNI, else 8
+
+  VectorType bytesType() const { return k.vectorOf(4 * lanes, k.i8Type); }
+  VectorType wordsType() const { return k.vectorOf(lanes, k.i32Type); }
+
+  Value row(int64_t r) { return k.at(input.pointer, r * input.strideBytes); }
+  // Four codes of a row, in every lane.
+  Value codes(int64_t r, Value at) {
+    return k.bitcast(k.broadcast(k.load(k.i32Type, k.at(row(r), at)), lanes), bytesType());
+  }
+  Value nibbles(Value words, bool high) {
+    if (high)
+      words = arith::ShRUIOp::create(k.b, words, k.splatInt(4, lanes));
+    return k.bitcast(arith::AndIOp::create(k.b, words, k.splatInt(0x0f0f0f0f, lanes)).getResult(), bytesType());
+  }
+
+  SmallVector<Value> sumsVnni(Value group, Value codesAt, Value groupIndex);
+  SmallVector<Value> sumsBytes(Value group, Value codesAt);
+  SmallVector<Value> sumsNibbles(Value group, Value codesAt, Value groupIndex);
+  SmallVector<Value> sums(Value group, Value codesAt, Value groupIndex);
+  Value start(int64_t r, Value groupIndex) {
+    return k.broadcast(k.load(k.i32Type, k.at(row(r), k.add(k.mul(groupIndex, 4), layout.startAt))), lanes);
+  }
+};
+
+// vpdpbusd: weights are the unsigned factor; the start value takes the zero point back.
+SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt, Value groupIndex) {
+  SmallVector<Value> acc;
+  for (int64_t r = 0; r < rows; ++r)
+    acc.push_back(weight.zeroPoint() ? start(r, groupIndex) : k.splatInt(0, lanes));
+  auto multiply = [&](Value unsignedBytes, int64_t quad) {
+    for (int64_t r = 0; r < rows; ++r)
+      acc[r] = emitInstruction(k, Instruction::DotU8S8, {acc[r], unsignedBytes, codes(r, k.add(codesAt, 4 * quad))});
+  };
+  if (weight.form == llm::WeightForm::I8) {
+    for (int64_t quad = 0; quad < 8; ++quad)
+      multiply(k.load(bytesType(), group, 64 * quad), quad);
+    return acc;
+  }
+  for (int64_t quad = 0; quad < 4; ++quad) {
+    Value words = k.load(wordsType(), group, 64 * quad);
+    multiply(nibbles(words, /*high=*/false), quad);
+    multiply(nibbles(words, /*high=*/true), quad + 4);
+  }
+  return acc;
+}
+
+// Without VNNI, 8 bits: |x| times w * sign(x) fits vpmaddubsw's 16 bits, as 2 * 127 * 127 < 32768.
+SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt) {
+  SmallVector<Value> init(rows, k.splatInt(0, lanes));
+  Value ones = arith::ConstantOp::create(
+      k.b, DenseElementsAttr::get(k.vectorOf(2 * lanes, k.i16Type), static_cast<int16_t>(1)));
+  Value flip = arith::ConstantOp::create(k.b, DenseElementsAttr::get(bytesType(), static_cast<int8_t>(-128)));
+  return k.loop(k.i64(0), k.i64(8), 1, init, [&](Value quad, ValueRange carried) {
+    SmallVector<Value> acc(carried);
+    Value w = arith::XOrIOp::create(k.b, k.load(bytesType(), k.at(group, k.mul(quad, 64))), flip);
+    for (int64_t r = 0; r < rows; ++r) {
+      Value x = codes(r, k.add(codesAt, k.mul(quad, 4)));
+      Value magnitude = math::AbsIOp::create(k.b, x);
+      Value pairs = emitInstruction(k, Instruction::MaddU8S8,
+                                    {magnitude, emitInstruction(k, Instruction::SignS8, {w, x})});
+      acc[r] = k.add(acc[r], emitInstruction(k, Instruction::MaddS16, {pairs, ones}));
+    }
+    return acc;
+  });
+}
+
+// Without VNNI, 4 bits: a group's 8 steps of two products stay below 8 * 2 * 15 * 127 = 30480 in 16 bits.
+SmallVector<Value> GroupKernel::sumsNibbles(Value group, Value codesAt, Value groupIndex) {
+  VectorType shorts = k.vectorOf(2 * lanes, k.i16Type);
+  SmallVector<Value> init(rows, arith::ConstantOp::create(k.b, k.b.getZeroAttr(shorts)));
+  Value ones = arith::ConstantOp::create(k.b, DenseElementsAttr::get(shorts, static_cast<int16_t>(1)));
+  // A loop, not straight code: LLVM would re-associate the sums, hoist the loads and spill.
+  SmallVector<Value> acc = k.loop(k.i64(0), k.i64(4), 1, init, [&](Value quad, ValueRange carried) {
+    SmallVector<Value> next(carried);
+    Value words = k.load(wordsType(), k.at(group, k.mul(quad, 64)));
+    for (bool high : {false, true}) {
+      Value w = nibbles(words, high);
+      for (int64_t r = 0; r < rows; ++r) {
+        Value x = codes(r, k.add(k.add(codesAt, k.mul(quad, 4)), high ? 16 : 0));
+        next[r] = k.add(next[r], emitInstruction(k, Instruction::MaddU8S8, {w, x}));
+      }
+    }
+    return next;
+  });
+  for (int64_t r = 0; r < rows; ++r) {
+    acc[r] = emitInstruction(k, Instruction::MaddS16, {acc[r], ones});
+    if (weight.zeroPoint())
+      acc[r] = k.add(acc[r], start(r, groupIndex));
+  }
+  return acc;
+}
+
+SmallVector<Value> GroupKernel::sums(Value group, Value codesAt, Value groupIndex) {
+  if (k.target.hasVnni)
+    return sumsVnni(group, codesAt, groupIndex);
+  return weight.form == llm::WeightForm::I8 ? sumsBytes(group, codesAt) : sumsNibbles(group, codesAt, groupIndex);
+}
+
+// All groups of one block for the lanes from `half` on: acc[r] += sums * scales.
+void emitBlock(GroupKernel &g, Value block, Value blockIndex, int64_t half, MutableArrayRef<Value> acc) {
+  KernelBuilder &k = g.k;
+  VectorType halfType = k.vectorOf(g.lanes, k.b.getF16Type()), floatType = k.vectorOf(g.lanes, k.f32Type);
+  auto column = [&](int64_t at) -> Value {
+    return arith::ExtFOp::create(k.b, floatType, k.load(halfType, block, at + 2 * g.lanes * half));
+  };
+  for (int64_t group = 0; group < 2; ++group) {
+    Value groupIndex = k.add(k.mul(blockIndex, 2), group);
+    SmallVector<Value> sums = g.sums(k.at(block, group * g.weight.groupBytes() + 4 * g.lanes * half),
+                                     k.mul(groupIndex, 32), groupIndex);
+    Value scales = column(g.weight.scalesAt() + 32 * group);
+    Value minima;
+    if (g.weight.form == llm::WeightForm::I4M)
+      minima = column(g.weight.minimaAt() + 32 * group);
+    for (int64_t r = 0; r < g.rows; ++r) {
+      Value perGroup = k.at(g.row(r), k.mul(groupIndex, 4));
+      Value scale = k.broadcast(k.load(k.f32Type, perGroup, g.layout.scalesAt), g.lanes);
+      acc[r] = k.fma(arith::SIToFPOp::create(k.b, floatType, sums[r]), k.mulF(scales, scale), acc[r]);
+      if (!minima)
+        continue;
+      Value sum = k.broadcast(k.load(k.f32Type, perGroup, g.layout.sumsAt), g.lanes);
+      acc[r] = k.fma(sum, k.mulF(minima, scale), acc[r]);
+    }
+  }
+}
+
+} // namespace
+
+QuantizedInputLayout llmc::cpu::quantizedInputLayout(KernelBuilder &k, const WeightGeometry &weight) {
+  QuantizedInputLayout layout;
+  layout.scalesAt = weight.groups * 32;
+  layout.startAt = layout.scalesAt + weight.groups * 4;
+  layout.sumsAt = layout.startAt + weight.groups * 4;
+  layout.strideBytes = (layout.sumsAt + weight.groups * 4 + 63) / 64 * 64 + 64;
+  layout.zeroPoint = weight.zeroPoint();
+  return layout;
+}
+
+void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, RowArray input,
+                                     Value tile, RowArray result) {
+  GroupKernel g{k, weight, quantizedInputLayout(k, weight), rows, input, k.target.hasVnni ? 16 : 8};
+  int64_t halves = kLanes / g.lanes;
+  // One row alone has too short a chain per panel: two panels at a time keep the multipliers busy.
+  int64_t perPass = rows == 1 && halves == 1 ? 2 : 1;
+  emitPasses(k, weight.vectors, perPass, 1, weight.blockBytes(), tile,
+             [&](Value base, ArrayRef<int64_t> offsets, Value first) {
+               int64_t count = offsets.size(), perVector = halves * rows;
+               Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(k.vectorOf(g.lanes, k.f32Type)));
+               SmallVector<Value> init(count * perVector, zero);
+               SmallVector<Value> sums =
+                   k.loop(k.i64(0), k.i64(weight.blocks), 1, init, [&](Value block, ValueRange carried) {
+                     SmallVector<Value> acc(carried);
+                     Value blocks = k.at(base, k.mul(block, weight.vectors * weight.blockBytes()));
+                     for (int64_t v = 0; v < count; ++v) {
+                       if (k.target.prefetchBytes && rows <= 2)
+                         for (int64_t line = 0; line < weight.blockBytes(); line += 64)
+                           k.prefetch(blocks, offsets[v] + line + k.target.prefetchBytes);
+                       for (int64_t half = 0; half < halves; ++half)
+                         emitBlock(g, k.at(blocks, offsets[v]), block, half,
+                                   MutableArrayRef<Value>(acc).slice(v * perVector + half * rows, rows));
+                     }
+                     return acc;
+                   });
+               Value to = k.at(result.pointer, k.mul(first, 64));
+               for (int64_t v = 0; v < count; ++v)
+                 for (int64_t half = 0; half < halves; ++half)
+                   for (int64_t r = 0; r < rows; ++r)
+                     k.store(sums[v * perVector + half * rows + r], to,
+                             r * result.strideBytes + v * 64 + half * 4 * g.lanes);
+             });
+}

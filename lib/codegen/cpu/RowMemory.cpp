@@ -1,0 +1,191 @@
+// The part of RowProgram that writes rows, caches and records, and that gathers rows of packed weights.
+#include "lib/codegen/cpu/Instructions.h"
+#include "lib/codegen/cpu/RowProgram.h"
+#include "lib/codegen/cpu/WeightGeometry.h"
+#include "runtime/llmc_abi.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::cpu;
+
+namespace {
+int64_t sizeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getDimSize(0); }
+} // namespace
+
+Value RowProgram::rowPointer(Value rows, Value row) {
+  return k.at(task.operands.lookup(rows), k.mul(scalar(row), 4 * task.rowStride.lookup(rows)));
+}
+
+void RowProgram::writeVector(Value vector, Value pointer, Position position, int64_t lanes, Value limit) {
+  Value target = elementAt(pointer, position, 4);
+  if (limit) {
+    Value left = k.add(limit, -position.offset);
+    if (position.base)
+      left = k.sub(left, position.base);
+    k.maskedStore(vector, target, k.laneMask(lanes < kLanes ? k.min(left, k.i64(lanes)) : left));
+    return;
+  }
+  // Never past the tile: what follows may be another worker's.
+  if (lanes < kLanes)
+    k.maskedStore(vector, target, k.laneMask(lanes));
+  else
+    k.store(vector, target);
+}
+
+void RowProgram::emitStore(tile::StoreOp op) {
+  prepare(op.getValue());
+  int64_t size = sizeOf(op.getValue());
+  Value pointer = k.at(rowPointer(op.getRows(), op.getRow()), k.mul(scalar(op.getColumn()), 4));
+  Value limit = limitOf(op.getColumn(), size, task.rowStride.lookup(op.getRows()));
+  elementLoop(size, [&](Position position, int64_t lanes) {
+    writeVector(evaluate(op.getValue(), position, lanes), pointer, position, lanes, limit);
+  });
+}
+
+void RowProgram::emitRecord(tile::RecordOp op) {
+  Value record = k.load(k.pointerType, task.context, offsetof(llmc_step_context, record));
+  Value wanted = LLVM::ICmpOp::create(k.b, LLVM::ICmpPredicate::ne, record, LLVM::ZeroOp::create(k.b, k.pointerType));
+  auto savedScalars = scalars;
+  auto savedLeaves = leaves;
+  k.when(wanted, [&] {
+    prepare(op.getValue());
+    int64_t size = sizeOf(op.getValue());
+    Value rows = k.load(k.i64Type, task.context, offsetof(llmc_step_context, record_rows));
+    Value index = k.add(k.mul(rows, static_cast<int64_t>(op.getIndex())), scalar(op.getRow()));
+    Value pointer = k.at(record, k.mul(index, 4 * size));
+    elementLoop(size, [&](Position position, int64_t lanes) {
+      writeVector(evaluate(op.getValue(), position, lanes), pointer, position, lanes, {});
+    });
+  });
+  scalars = std::move(savedScalars);
+  leaves = std::move(savedLeaves);
+}
+
+void RowProgram::emitWhen(tile::WhenOp op) {
+  int64_t begin = static_cast<int64_t>(op.getBegin()), end = static_cast<int64_t>(op.getEnd());
+  Value column = scalar(op.getColumn());
+  Value inside = arith::AndIOp::create(k.b, k.less(k.i64(begin - 1), column), k.less(column, k.i64(end)));
+  auto savedScalars = scalars;
+  auto savedLeaves = leaves;
+  int64_t savedLargest = largestColumn;
+  if (op.getColumn() == task.task.getColumn())
+    largestColumn = std::min(largestColumn, end - 1);
+  k.when(inside, [&] {
+    if (mlir::failed(emitBlock(op.getBody().front())))
+      hasFailed = true;
+  });
+  largestColumn = savedLargest;
+  scalars = std::move(savedScalars);
+  leaves = std::move(savedLeaves);
+}
+
+void RowProgram::emitAppend(tile::AppendOp op) {
+  llm::KvType kv = op.getKv().getType();
+  int64_t page = kv.getPage(), panel = kv.getPanel(), depth = kv.getHeadDim();
+  int64_t bytes = kv.getElementType().getIntOrFloatBitWidth() / 8;
+  Value row = scalar(op.getRow()), head = scalar(op.getHead());
+  Value rowBytes = k.mul(row, 4);
+  auto batchArray = [&](int64_t field) { return k.load(k.pointerType, task.batch, field); };
+  Value position = k.loadInt(k.at(batchArray(offsetof(llmc_batch, positions)), rowBytes));
+  Value sequence = k.loadInt(k.at(batchArray(offsetof(llmc_batch, token_sequence)), rowBytes));
+  Value stride = k.loadInt(task.batch, offsetof(llmc_batch, page_table_stride));
+  Value entry = k.add(k.mul(sequence, stride), k.div(position, page));
+  Value pageIndex = k.loadInt(k.at(batchArray(offsetof(llmc_batch, page_table)), k.mul(entry, 4)));
+  Value slot = k.rem(position, page);
+  Value base = k.at(task.operands.lookup(op.getKv()), k.mul(pageIndex, task.plan.pageBytes));
+
+  if (op.getHalf() == tile::KvHalf::Value) {
+    Value element = k.add(k.mul(k.add(head, kv.getHeads()), page * depth), k.mul(slot, depth));
+    Value target = k.at(base, k.mul(element, bytes));
+    prepare(op.getValue());
+    elementLoop(depth, [&](Position at, int64_t lanes) {
+      Value vector = evaluate(op.getValue(), at, lanes);
+      if (bytes == 2)
+        vector = roundToBf16(k, vector);
+      Value pointer = elementAt(target, at, bytes);
+      if (lanes < kLanes)
+        k.maskedStore(vector, pointer, k.laneMask(lanes));
+      else
+        k.store(vector, pointer);
+    });
+    return;
+  }
+  // A key is one column of its panel: its channels lie `panel` elements apart.
+  Value element = k.add(k.mul(head, page * depth),
+                        k.add(k.mul(k.div(slot, panel), depth * panel), k.rem(slot, panel)));
+  Value target = k.at(base, k.mul(element, bytes));
+  Type stored = bytes == 2 ? k.i16Type : k.i32Type;
+  Value buffer = k.allocate((depth + 2 * kLanes) * bytes);
+  evaluateInto(op.getValue(), buffer, kv.getElementType(), /*paddedSize=*/0);
+  k.loop(k.i64(0), k.i64(depth), 1, [&](Value channel) {
+    Value value = k.load(stored, k.at(buffer, k.mul(channel, bytes)));
+    k.store(value, k.at(target, k.mul(channel, panel * bytes)));
+  });
+}
+
+void RowProgram::emitGather(tile::GatherOp op) {
+  WeightGeometry weight(op.getWeight().getType());
+  Value index = scalar(op.getIndex());
+  Value buffer = k.allocate((weight.blocks * 64 + kLanes) * 4);
+  bindMemory(op.getResult(), buffer);
+  if (op.getWeight().getType().getInterleave() != 0)
+    return error(op, "gathers rows of an interleaved weight, which no model needs");
+  if (weight.isQuantized())
+    return emitGatherQuantized(op, index, buffer);
+  Value place = k.rem(index, weight.tile);
+  int64_t panelRows = weight.panelVectors * 16, stepBytes = panelRows * 4;
+  Value offset = k.add(k.mul(k.div(index, weight.tile), weight.tileBytes()),
+                       k.add(k.mul(k.div(place, panelRows), weight.panelBytes()), k.mul(k.rem(place, panelRows), 4)));
+  Value base = k.at(task.operands.lookup(op.getWeight()), offset);
+  bool pairs = weight.form == llm::WeightForm::BF16;
+  k.loop(k.i64(0), k.i64(weight.steps()), 1, [&](Value step) {
+    Value word = k.load(k.i32Type, k.at(base, k.mul(step, stepBytes)));
+    if (!pairs) {
+      k.store(word, k.at(buffer, k.mul(step, 4)));
+      return;
+    }
+    Value target = k.at(buffer, k.mul(step, 8));
+    k.store(arith::ShLIOp::create(k.b, word, k.i32(16)), target);
+    k.store(arith::AndIOp::create(k.b, word, k.i32(static_cast<int32_t>(0xffff0000))), target, 4);
+  });
+}
+
+void RowProgram::emitGatherQuantized(tile::GatherOp op, Value index, Value buffer) {
+  WeightGeometry weight(op.getWeight().getType());
+  bool bytes = weight.form == llm::WeightForm::I8;
+  Value place = k.rem(index, weight.tile), lane = k.rem(place, 16);
+  Value offset = k.add(k.mul(k.div(index, weight.tile), weight.tileBytes()),
+                       k.mul(k.div(place, 16), weight.blockBytes()));
+  Value tile = k.at(task.operands.lookup(op.getWeight()), offset);
+  auto half = [&](Value block, Value group, int64_t at) -> Value {
+    Value pointer = k.at(block, k.add(k.add(k.mul(group, 32), k.mul(lane, 2)), at));
+    return arith::ExtFOp::create(k.b, k.f32Type, k.load(k.b.getF16Type(), pointer));
+  };
+  // One round per group of 32: its scale, then eight words of four codes.
+  k.loop(k.i64(0), k.i64(weight.groups), 1, [&](Value groupIndex) {
+    Value block = k.at(tile, k.mul(k.div(groupIndex, 2), weight.vectors * weight.blockBytes()));
+    Value group = k.rem(groupIndex, 2);
+    Value scale = half(block, group, weight.scalesAt());
+    Value minimum;
+    if (weight.form == llm::WeightForm::I4M)
+      minimum = half(block, group, weight.minimaAt());
+    Value codes = k.at(block, k.add(k.mul(group, weight.groupBytes()), k.mul(lane, 4)));
+    Value target = k.at(buffer, k.mul(groupIndex, 128));
+    k.loop(k.i64(0), k.i64(8), 1, [&](Value quad) {
+      Value word = k.load(k.i32Type, k.at(codes, k.mul(bytes ? quad : k.rem(quad, 4), 64)));
+      if (!bytes) {
+        Value shift = arith::TruncIOp::create(k.b, k.i32Type, k.mul(k.div(quad, 4), 4));
+        word = arith::ShRUIOp::create(k.b, word, shift);
+      }
+      for (int64_t i = 0; i < 4; ++i) {
+        Value code = arith::AndIOp::create(k.b, arith::ShRUIOp::create(k.b, word, k.i32(8 * i)),
+                                           k.i32(bytes ? 255 : 15));
+        code = k.sub(code, k.i32(static_cast<int32_t>(weight.zeroPoint())));
+        Value value = k.mulF(arith::SIToFPOp::create(k.b, k.f32Type, code), scale);
+        if (minimum)
+          value = k.addF(value, minimum);
+        k.store(value, k.at(target, k.mul(quad, 16)), 4 * i);
+      }
+    });
+  });
+}

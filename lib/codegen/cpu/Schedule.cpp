@@ -1,0 +1,127 @@
+// The choice of kernels: row blocks from cache sizes, kernel rows from the number of registers.
+#include "lib/codegen/cpu/Schedule.h"
+#include "lib/codegen/cpu/WeightGeometry.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::cpu;
+
+namespace {
+
+constexpr int64_t kMaxRowBlock = 128;
+constexpr StringLiteral kShapeNames[] = {"rows", "dot", "quantized_dot", "attend"};
+
+int64_t registersPerVector(const CpuTarget &target) { return 512 / target.vectorBits; }
+
+template <typename Op> Op findOp(tile::TaskOp task) {
+  Op found;
+  task.walk([&](Op op) { found = op; });
+  return found;
+}
+
+// A quarter of the second-level cache for the block's inputs: the weight's tile and the results want the rest.
+int64_t chooseRowBlock(int64_t bytesPerRow, int64_t kernelRows, const CpuTarget &target) {
+  int64_t rows = std::clamp<int64_t>(target.l2Bytes / 4 / bytesPerRow, kernelRows, kMaxRowBlock);
+  return rows / kernelRows * kernelRows;
+}
+
+Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
+  Schedule schedule;
+  schedule.shape = TaskShape::Dot;
+  bool bf16 = weight.getForm() == llm::WeightForm::BF16, dot = bf16 && target.hasBf16Dot;
+  schedule.kernelRows = 6;
+  schedule.instruction = dot ? "vdpbf16ps" : "fma";
+  schedule.rowBlock = chooseRowBlock(weight.getShape()[1] * (dot ? 2 : 4), schedule.kernelRows, target);
+  schedule.reason = !bf16 ? "f32 weights" : dot ? "bf16 weights" : "bf16 weights, expanded: no bf16 dot on " + target.name;
+  return schedule;
+}
+
+Schedule chooseQuantized(llm::WeightType weight, const CpuTarget &target) {
+  Schedule schedule;
+  schedule.shape = TaskShape::QuantizedDot;
+  bool bytes = weight.getForm() == llm::WeightForm::I8;
+  schedule.kernelRows = 4;
+  schedule.instruction = target.hasVnni ? "vpdpbusd" : bytes ? "vpsignb+vpmaddubsw" : "vpmaddubsw";
+  schedule.rowBlock = chooseRowBlock(weight.getShape()[1] * 3 / 2, schedule.kernelRows, target);
+  schedule.reason = (stringifyWeightForm(weight.getForm()) + " weights" + (target.hasVnni ? "" : ", no VNNI on ") +
+                     (target.hasVnni ? StringRef() : StringRef(target.name)))
+                        .str();
+  return schedule;
+}
+
+Schedule chooseAttend(tile::AttendOp op, const CpuTarget &target) {
+  Schedule schedule;
+  schedule.shape = TaskShape::Attend;
+  int64_t heads = op.getQuery().getType().getDimSize(0) / op.getKv().getType().getHeadDim();
+  schedule.kernelRows = target.vectorBits == 512 ? 6 : 4;
+  // About 24 query rows share each page's keys and values: enough to hide its loads, few enough for small batches.
+  schedule.rowBlock = std::max<int64_t>(1, 24 / heads);
+  schedule.instruction = "fma";
+  schedule.reason = std::to_string(heads) + " query heads per key-value head";
+  return schedule;
+}
+
+Schedule choose(tile::TaskOp task, const CpuTarget &target) {
+  switch (shapeOf(task)) {
+  case TaskShape::Dot:
+    return chooseDot(findOp<tile::DotOp>(task).getWeight().getType(), target);
+  case TaskShape::QuantizedDot:
+    return chooseQuantized(findOp<tile::ScaledDotOp>(task).getWeight().getType(), target);
+  case TaskShape::Attend:
+    return chooseAttend(findOp<tile::AttendOp>(task), target);
+  case TaskShape::Rows:
+    break;
+  }
+  Schedule schedule;
+  schedule.instruction = "vector";
+  schedule.reason = "no dot and no attention";
+  return schedule;
+}
+
+} // namespace
+
+TaskShape llmc::cpu::shapeOf(tile::TaskOp task) {
+  if (findOp<tile::DotOp>(task))
+    return TaskShape::Dot;
+  if (findOp<tile::ScaledDotOp>(task))
+    return TaskShape::QuantizedDot;
+  return findOp<tile::AttendOp>(task) ? TaskShape::Attend : TaskShape::Rows;
+}
+
+DictionaryAttr llmc::cpu::chooseSchedule(tile::TaskOp task, const CpuTarget &target) {
+  Schedule schedule = choose(task, target);
+  Builder b(task.getContext());
+  return b.getDictionaryAttr({
+      b.getNamedAttr("instruction", b.getStringAttr(schedule.instruction)),
+      b.getNamedAttr("kernel_rows", b.getI64IntegerAttr(schedule.kernelRows)),
+      b.getNamedAttr("reason", b.getStringAttr(schedule.reason)),
+      b.getNamedAttr("row_block", b.getI64IntegerAttr(schedule.rowBlock)),
+      b.getNamedAttr("shape", b.getStringAttr(kShapeNames[static_cast<int>(schedule.shape)])),
+  });
+}
+
+FailureOr<Schedule> llmc::cpu::scheduleOf(tile::TaskOp task, const CpuTarget &target) {
+  DictionaryAttr attr = task.getSchedule().value_or(DictionaryAttr());
+  if (!attr)
+    return choose(task, target);
+  auto rowBlock = attr.getAs<IntegerAttr>("row_block"), kernelRows = attr.getAs<IntegerAttr>("kernel_rows");
+  auto instruction = attr.getAs<StringAttr>("instruction"), reason = attr.getAs<StringAttr>("reason");
+  if (!rowBlock || !kernelRows || !instruction || rowBlock.getInt() < 1 || kernelRows.getInt() < 1 ||
+      kernelRows.getInt() > 16)
+    return task.emitOpError() << "has schedule " << attr
+                              << ", expected row_block >= 1, kernel_rows 1 to 16 and an instruction";
+  Schedule schedule;
+  schedule.shape = shapeOf(task);
+  schedule.rowBlock = rowBlock.getInt();
+  schedule.kernelRows = kernelRows.getInt();
+  schedule.instruction = instruction.str();
+  schedule.reason = reason ? reason.str() : "";
+  return schedule;
+}
+
+int64_t llmc::cpu::vectorsPerPass(int64_t rows, const CpuTarget &target) {
+  // Accumulators, weights and one input; three registers of 32 stay free, none of 16, where the loads fold.
+  int64_t per = registersPerVector(target), budget = target.vectorRegisters == 32 ? 29 : 15;
+  return std::max<int64_t>(1, (budget - 1) / per / (rows + 1));
+}

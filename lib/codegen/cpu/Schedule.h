@@ -1,0 +1,29 @@
+// How a task becomes a kernel, as data: plain functions of the task and the target. Code generation reads nothing else.
+#pragma once
+#include "dialects/tile/TileDialect.h"
+#include "lib/target/CpuTarget.h"
+
+namespace llmc::cpu {
+
+enum class TaskShape { Rows, Dot, QuantizedDot, Attend };
+
+struct Schedule {
+  TaskShape shape = TaskShape::Rows;
+  int64_t rowBlock = 1;    // rows whose inputs are prepared together
+  int64_t kernelRows = 1;  // rows of the largest kernel; what is left over runs on smaller ones
+  std::string instruction; // what multiplies: "vdpbf16ps", "fma", ...
+  std::string reason;
+};
+
+TaskShape shapeOf(tile::TaskOp task);
+
+// The schedule attribute of a task: {shape, row_block, kernel_rows, instruction, reason}.
+mlir::DictionaryAttr chooseSchedule(tile::TaskOp task, const CpuTarget &target);
+
+// Reads the attribute, or chooses where the task has none.
+mlir::FailureOr<Schedule> scheduleOf(tile::TaskOp task, const CpuTarget &target);
+
+// Vectors of 16 output channels that a kernel of `rows` rows takes per pass without running out of registers.
+int64_t vectorsPerPass(int64_t rows, const CpuTarget &target);
+
+} // namespace llmc::cpu

@@ -1,0 +1,257 @@
+// The three shapes of a task: plain rows, a dot with what comes before and after it, and attention.
+#include "lib/codegen/cpu/TaskEmitter.h"
+#include "lib/codegen/cpu/AttendKernel.h"
+#include "lib/codegen/cpu/DotKernels.h"
+#include "runtime/llmc_abi.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::cpu;
+
+namespace {
+
+class TaskEmitter {
+public:
+  TaskEmitter(KernelBuilder &kernel, TaskContext &task, const Schedule &schedule)
+      : k(kernel), task(task), schedule(schedule) {}
+  LogicalResult emit();
+
+private:
+  LogicalResult emitRows();
+  LogicalResult emitDot();
+  LogicalResult emitAttend();
+  void emitAttendItem(AttendKernel &kernel, tile::AttendOp op, const AttendItem &item, Value column);
+  void storeInput(Value row, Value to, Operation *dot, const WeightGeometry &weight);
+  void emitRowBlock(Operation *dot, const WeightGeometry &weight, RowArray input, Value weights, Value firstRow,
+                    Value rows, Value fromColumn, Value toColumn);
+
+  // This worker's part of 0 .. count - 1, in whole units.
+  std::pair<Value, Value> shareOf(Value count, int64_t unit);
+
+  KernelBuilder &k;
+  TaskContext &task;
+  Schedule schedule;
+  Value rowCount, worker, workers;
+  bool ok = true;
+};
+
+int64_t columnsOf(TaskContext &task) { return static_cast<int64_t>(task.task.getColumns()); }
+
+std::pair<Value, Value> TaskEmitter::shareOf(Value count, int64_t unit) {
+  Value units = k.ceilDiv(count, unit);
+  auto edge = [&](Value index) { return k.min(k.mul(k.div(k.mul(units, index), workers), unit), count); };
+  return {edge(worker), edge(k.add(worker, 1))};
+}
+
+LogicalResult TaskEmitter::emit() {
+  int64_t field = task.task.getSpace() == tile::Space::Rows ? offsetof(llmc_batch, num_tokens)
+                                                            : offsetof(llmc_batch, num_logit_rows);
+  rowCount = k.loadInt(task.batch, field);
+  worker = k.loadInt(task.context, offsetof(llmc_step_context, worker));
+  workers = k.loadInt(task.context, offsetof(llmc_step_context, num_workers));
+  switch (schedule.shape) {
+  case TaskShape::Rows:
+    return emitRows();
+  case TaskShape::Dot:
+  case TaskShape::QuantizedDot:
+    return emitDot();
+  case TaskShape::Attend:
+    return emitAttend();
+  }
+  return failure();
+}
+
+LogicalResult TaskEmitter::emitRows() {
+  int64_t columns = columnsOf(task);
+  auto [from, to] = shareOf(k.mul(rowCount, columns), 1);
+  k.loop(from, to, 1, [&](Value cell) {
+    RowProgram program(k, task, k.div(cell, columns), k.rem(cell, columns));
+    ok &= succeeded(program.emitBlock(task.task.getBody().front()));
+  });
+  return success(ok);
+}
+
+// The row's input in the form that the kernels read.
+void TaskEmitter::storeInput(Value row, Value to, Operation *dot, const WeightGeometry &weight) {
+  RowProgram program(k, task, row, {});
+  if (auto plain = dyn_cast<tile::DotOp>(dot)) {
+    DotInputLayout layout = dotInputLayout(k, weight);
+    program.evaluateInto(plain.getInput(), to, layout.element, layout.paddedDepth);
+  } else {
+    auto scaled = cast<tile::ScaledDotOp>(dot);
+    QuantizedInputLayout layout = quantizedInputLayout(k, weight);
+    program.quantizeInto(scaled.getCodes().getDefiningOp<tile::QuantizeOp>(),
+                         {to, k.at(to, layout.scalesAt), k.at(to, layout.startAt), k.at(to, layout.sumsAt),
+                          layout.zeroPoint});
+  }
+  ok &= !program.failed();
+}
+
+void TaskEmitter::emitRowBlock(Operation *dot, const WeightGeometry &weight, RowArray input, Value weights,
+                               Value firstRow, Value rows, Value fromColumn, Value toColumn) {
+  k.loop(k.i64(0), rows, 1, [&](Value row) {
+    storeInput(k.add(firstRow, row), k.at(input.pointer, k.mul(row, input.strideBytes)), dot, weight);
+  });
+  RowArray result{k.allocate(schedule.kernelRows * weight.vectors * 64 + 64), weight.vectors * 64};
+  // Tiles outermost: a tile of the weight is read from memory once and then stays in cache for all rows of the block.
+  k.loop(fromColumn, toColumn, 1, [&](Value column) {
+    Value tile = k.at(weights, k.mul(column, weight.tileBytes()));
+    k.loop(k.i64(0), rows, schedule.kernelRows, [&](Value first) {
+      RowArray inputs{k.at(input.pointer, k.mul(first, input.strideBytes)), input.strideBytes};
+      Value count = k.min(k.sub(rows, first), k.i64(schedule.kernelRows));
+      for (int64_t size = 1; size <= schedule.kernelRows; ++size)
+        k.when(k.equal(count, k.i64(size)), [&] {
+          if (weight.isQuantized())
+            emitQuantizedDotTile(k, weight, size, inputs, tile, result);
+          else
+            emitDotTile(k, weight, size, inputs, tile, result);
+        });
+      k.loop(k.i64(0), count, 1, [&](Value row) {
+        RowProgram program(k, task, k.add(k.add(firstRow, first), row), column);
+        program.bindMemory(dot->getResult(0), k.at(result.pointer, k.mul(row, result.strideBytes)));
+        ok &= succeeded(program.emitBlock(task.task.getBody().front()));
+      });
+    });
+  });
+}
+
+LogicalResult TaskEmitter::emitDot() {
+  SmallVector<Operation *> dots;
+  task.task.walk([&](Operation *op) {
+    if (isa<tile::DotOp, tile::ScaledDotOp>(op))
+      dots.push_back(op);
+  });
+  Operation *dot = dots.front();
+  Value weightValue, column;
+  if (auto plain = dyn_cast<tile::DotOp>(dot)) {
+    weightValue = plain.getWeight();
+    column = plain.getColumn();
+  } else {
+    auto scaled = cast<tile::ScaledDotOp>(dot);
+    weightValue = scaled.getWeight();
+    column = scaled.getColumn();
+    auto quantize = scaled.getCodes().getDefiningOp<tile::QuantizeOp>();
+    if (!quantize || quantize.getScales() != scaled.getScales())
+      return dot->emitOpError() << "in task @" << task.task.getSymName()
+                                << " takes codes and scales that are not of one tile.quantize";
+  }
+  if (dots.size() != 1 || dot->getParentOp() != task.task.getOperation() || column != task.task.getColumn())
+    return task.task.emitOpError() << "holds " << dots.size()
+                                   << " dots, expected one, on the task's own column and outside of tile.when";
+  WeightGeometry weight(cast<llm::WeightType>(weightValue.getType()));
+  int64_t tiles = weight.tile == 0 ? 0 : (weight.rows + weight.tile - 1) / weight.tile;
+  if (weight.panelVectors < 1 || weight.vectors % weight.panelVectors != 0 || columnsOf(task) > tiles)
+    return task.task.emitOpError() << "has " << columnsOf(task) << " column tiles over " << weightValue.getType()
+                                   << ", which has " << tiles << " tiles of whole panels of 16";
+
+  RowArray input;
+  input.strideBytes = weight.isQuantized() ? quantizedInputLayout(k, weight).strideBytes
+                                           : dotInputLayout(k, weight).strideBytes;
+  input.pointer = k.allocate(schedule.rowBlock * input.strideBytes);
+  // With rows for everybody each worker takes its own; else all rows are prepared by every worker, which costs less than
+  // a barrier, and the column tiles are shared out.
+  Value byRows = k.less(k.add(workers, -1), k.div(rowCount, schedule.rowBlock));
+  auto [fromRow, toRow] = shareOf(rowCount, schedule.kernelRows);
+  auto [fromColumn, toColumn] = shareOf(k.i64(columnsOf(task)), 1);
+  fromRow = k.select(byRows, fromRow, k.i64(0));
+  toRow = k.select(byRows, toRow, rowCount);
+  fromColumn = k.select(byRows, k.i64(0), fromColumn);
+  toColumn = k.select(byRows, k.i64(columnsOf(task)), toColumn);
+  k.when(k.less(fromColumn, toColumn), [&] {
+    k.loop(fromRow, toRow, schedule.rowBlock, [&](Value firstRow) {
+      Value rows = k.min(k.sub(toRow, firstRow), k.i64(schedule.rowBlock));
+      emitRowBlock(dot, weight, input, task.operands.lookup(weightValue), firstRow, rows, fromColumn, toColumn);
+    });
+  });
+  return success(ok);
+}
+
+void TaskEmitter::emitAttendItem(AttendKernel &kernel, tile::AttendOp op, const AttendItem &item, Value column) {
+  k.loop(k.i64(0), item.rows, 1, [&](Value i) {
+    RowProgram program(k, task, k.add(item.firstRow, i), column);
+    program.evaluateInto(op.getQuery(), kernel.queryOf(i), k.f32Type, /*paddedSize=*/0);
+    ok &= !program.failed();
+  });
+  kernel.emit(item);
+  k.loop(k.i64(0), item.rows, 1, [&](Value i) {
+    RowProgram program(k, task, k.add(item.firstRow, i), column);
+    program.bindMemory(op.getResult(), kernel.resultOf(i));
+    ok &= succeeded(program.emitBlock(task.task.getBody().front()));
+  });
+}
+
+LogicalResult TaskEmitter::emitAttend() {
+  SmallVector<tile::AttendOp> ops;
+  task.task.walk([&](tile::AttendOp op) { ops.push_back(op); });
+  tile::AttendOp op = ops.front();
+  llm::KvType kv = op.getKv().getType();
+  if (ops.size() != 1 || op->getParentOp() != task.task.getOperation() || task.task.getSpace() != tile::Space::Rows)
+    return task.task.emitOpError() << "holds " << ops.size()
+                                   << " attends, expected one, over all rows and outside of tile.when";
+  if (kv.getHeadDim() % kLanes != 0 || kv.getPanel() != kLanes)
+    return op.emitOpError() << "has heads of " << kv.getHeadDim() << " channels and key panels of " << kv.getPanel()
+                            << ", but the CPU kernel takes multiples of 16 and panels of 16";
+
+  AttendKernel kernel(k, task, op, schedule);
+  Value sequences = k.loadInt(task.batch, offsetof(llmc_batch, num_sequences));
+  Value starts = k.load(k.pointerType, task.batch, offsetof(llmc_batch, query_start));
+  // Items are dealt out in turn: late rows of a long prompt see more pages than early ones.
+  k.loop(k.i64(0), sequences, 1, ValueRange{k.i64(0)}, [&](Value sequence, ValueRange dealt) -> SmallVector<Value> {
+    Value start = k.loadInt(k.at(starts, k.mul(sequence, 4))), end = k.loadInt(k.at(starts, k.mul(sequence, 4)), 4);
+    Value blocks = k.ceilDiv(k.sub(end, start), schedule.rowBlock);
+    Value items = k.mul(blocks, columnsOf(task));
+    // The first item of this sequence that is this worker's.
+    Value first = k.rem(k.sub(k.add(worker, k.mul(workers, dealt[0])), dealt[0]), workers);
+    auto loop = scf::ForOp::create(k.b, first, items, workers);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPoint(loop.getBody()->getTerminator());
+    Value index = loop.getInductionVar(), column = k.rem(index, columnsOf(task));
+    AttendItem item;
+    item.sequence = sequence;
+    item.firstRow = k.add(start, k.mul(k.div(index, columnsOf(task)), schedule.rowBlock));
+    item.rows = k.min(k.sub(end, item.firstRow), k.i64(schedule.rowBlock));
+    item.head = RowProgram(k, task, item.firstRow, column).scalar(op.getHead());
+    emitAttendItem(kernel, op, item, column);
+    k.b.setInsertionPointAfter(loop);
+    return {k.rem(k.add(dealt[0], items), workers)};
+  });
+  return success(ok);
+}
+
+} // namespace
+
+std::string llmc::cpu::taskSymbol(tile::TaskOp task) { return "llmc_task." + task.getSymName().str(); }
+
+FailureOr<int64_t> llmc::cpu::emitTask(tile::TaskOp task, const Schedule &schedule, const TaskOptions &options,
+                                       ModuleOp module) {
+  TaskContext context;
+  context.task = task;
+  context.plan = options.plan;
+  if (failed(analyzeBody(context)))
+    return failure();
+
+  ImplicitLocOpBuilder b(module.getLoc(), module.getContext());
+  b.setInsertionPointToEnd(module.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  size_t operandCount = task.getOperandArguments().size();
+  SmallVector<Type> inputs(1 + operandCount, pointer);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), inputs);
+  auto function = LLVM::LLVMFuncOp::create(b, taskSymbol(task), type);
+  function.setVisibility_(LLVM::Visibility::Hidden);
+  b.setInsertionPointToEnd(function.addEntryBlock(b));
+
+  KernelBuilder kernel(b, function, options.target, options.emulate);
+  context.context = function.getArgument(0);
+  context.batch = kernel.load(pointer, context.context, offsetof(llmc_step_context, batch));
+  kernel.setScratch(kernel.load(pointer, context.context, offsetof(llmc_step_context, scratch)));
+  for (auto [index, argument] : llvm::enumerate(task.getOperandArguments())) {
+    context.operands[argument] = function.getArgument(1 + index);
+    if (auto rows = dyn_cast<tile::RowsType>(argument.getType()))
+      context.rowStride[argument] = options.isLogits[index] ? rows.getChannels() : rows.stride();
+  }
+  LogicalResult result = TaskEmitter(kernel, context, schedule).emit();
+  LLVM::ReturnOp::create(b, ValueRange{});
+  if (failed(result))
+    return failure();
+  return kernel.scratchBytes();
+}

@@ -1,0 +1,48 @@
+// What code generation may know of a CPU: the one place for instruction-set facts and cache sizes. A target is one file
+// here and one row of the table in CpuTargets.cpp.
+#pragma once
+#include "runtime/support/Status.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+struct CpuTarget {
+  std::string name; // "x86-64-v4"
+
+  // What LLVM is told. `llvmFeatures` spells out everything that `llvmCpu` does not contain.
+  std::string llvmTriple = "x86_64-unknown-linux-gnu";
+  std::string llvmCpu;
+  std::string llvmFeatures;
+
+  // Features that a host must have, by the names of /proc/cpuinfo; written into the artifact and checked at load.
+  std::vector<std::string> requiredFeatures;
+
+  int64_t vectorBits = 0;
+  int64_t vectorRegisters = 0;
+  bool hasBf16Dot = false; // vdpbf16ps
+  bool hasVnni = false;    // vpdpbusd
+  bool hasAmx = false;     // tiles; no kernel uses them yet
+
+  // Per core; the schedule's row blocks come from them.
+  int64_t l1Bytes = 0;
+  int64_t l2Bytes = 0;
+
+  // Bytes ahead of a weight stream that one-row kernels prefetch; 0 where the hardware does better alone.
+  int64_t prefetchBytes = 0;
+
+  int64_t lanes() const { return vectorBits / 32; }
+  bool needs(const std::string &feature) const;
+};
+
+// The targets that code can be generated for, best last. Pointers live as long as the program.
+const std::vector<CpuTarget> &knownCpuTargets();
+
+// A target by name; "host" is the best known one whose features this machine has.
+StatusOr<CpuTarget> findCpuTarget(const std::string &name);
+
+CpuTarget makeX86_64V3();
+CpuTarget makeX86_64V4();
+
+} // namespace llmc
