@@ -30,6 +30,8 @@ std::string readAll(const std::string &path) {
 }
 
 void writeAll(const std::string &path, const std::string &bytes) {
+  // A new file, not new bytes in the old one: an engine may have that one mapped.
+  std::filesystem::remove(path);
   std::ofstream(path, std::ios::binary | std::ios::trunc)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
