@@ -19,6 +19,13 @@ inline constexpr char chatTemplateFile[] = "chat_template.jinja";
 // Every weight in weights.bin and every page of the KV cache starts at a multiple of this.
 inline constexpr uint64_t artifactAlignment = 64;
 
+// What TokenizerFacts.files hold, by kind; each is one file unless said otherwise.
+inline constexpr char noTokenizerKind[] = "none";             // no file: the artifact takes ids only
+inline constexpr char tokenizerJsonKind[] = "tokenizer.json"; // Hugging Face's
+inline constexpr char sentencePieceKind[] = "sentencepiece";  // tokenizer.model
+inline constexpr char ggufKind[] = "gguf";                    // the JSON of runtime/tokenizer/GgufVocabulary.h
+inline constexpr char tiktokenKind[] = "tiktoken";            // two files: the ranks, and {pattern, specials} as JSON
+
 enum class MemoryKind { Weights, Activations, Scratch, Kv, Logits, Staging };
 std::string_view memoryKindName(MemoryKind kind);
 
@@ -38,7 +45,7 @@ struct WeightPlace {
 };
 
 struct TokenizerFacts {
-  std::string kind;               // "none" when the artifact has no tokenizer and takes ids only
+  std::string kind;               // one of the kinds above
   std::vector<std::string> files; // each is a section
   bool addBos = false;
   bool addEos = false;

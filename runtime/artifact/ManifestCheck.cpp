@@ -17,6 +17,21 @@ Status checkFileName(const std::string &name, const std::string &where) {
   return plain ? Status() : Status::error(where + ": '" + name + "' is no plain file name inside the artifact");
 }
 
+Status checkTokenizer(const TokenizerFacts &tokenizer) {
+  size_t files = 1;
+  if (tokenizer.kind == noTokenizerKind)
+    files = 0;
+  else if (tokenizer.kind == tiktokenKind)
+    files = 2;
+  else if (tokenizer.kind != tokenizerJsonKind && tokenizer.kind != sentencePieceKind && tokenizer.kind != ggufKind)
+    return Status::error("/tokenizer/kind '" + tokenizer.kind +
+                         "' is unknown (known = none, tokenizer.json, sentencepiece, gguf, tiktoken)");
+  if (tokenizer.files.size() == files)
+    return {};
+  return Status::error("/tokenizer/files has " + str(tokenizer.files.size()) + " entries, kind '" + tokenizer.kind +
+                       "' takes " + str(files));
+}
+
 Status checkSections(const Manifest &m) {
   for (size_t i = 0; i < m.sections.size(); ++i) {
     const Section &section = m.sections[i];
@@ -33,6 +48,7 @@ Status checkSections(const Manifest &m) {
   for (size_t i = 0; i < m.tokenizer.files.size(); ++i)
     if (!m.findSection(m.tokenizer.files[i]))
       return Status::error("/tokenizer/files/" + str(i) + " '" + m.tokenizer.files[i] + "' is not among the sections");
+  LLMC_RETURN_IF_ERROR(checkTokenizer(m.tokenizer));
   uint64_t bytes = m.findSection(weightsFile)->bytes;
   if (bytes != m.weightsBytes)
     return Status::error("/weights_bytes is " + str(m.weightsBytes) + ", section '" + weightsFile + "' has " +

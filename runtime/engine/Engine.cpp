@@ -127,8 +127,12 @@ void Engine::stepOnWorker(void *engine, int32_t worker) {
 bool Engine::compute() {
   const llmc_batch *batch = scheduler_.plan();
   stepTokens_ = batch ? batch->num_tokens : 0;
+  stepPromptTokens_ = 0;
   if (!batch)
     return false;
+  for (const PlannedSpan &span : scheduler_.plannedSpans())
+    if (span.firstPosition < scheduler_.sequence(span.entry).promptTokens)
+      stepPromptTokens_ += span.tokens;
   for (llmc_step_context &context : contexts_)
     context.batch = batch;
   pool_->run(stepOnWorker, this);

@@ -84,8 +84,9 @@ public:
   bool accepts() const { return !scheduler_.full(); }
   // One step over all sequences. The events are in the order of the batch and valid until the next call.
   std::span<const Event> step();
-  // Tokens of the last step.
+  // Rows of the last step, and how many of them were prompt.
   int32_t stepTokens() const { return stepTokens_; }
+  int32_t stepPromptTokens() const { return stepPromptTokens_; }
   // The sentence for an event that Failed.
   static std::string failure(const Event &event);
 
@@ -122,6 +123,7 @@ private:
   std::vector<Generation> generations_; // by entry of the scheduler
   std::vector<Event> events_;
   int32_t stepTokens_ = 0;
+  int32_t stepPromptTokens_ = 0;
 };
 
 } // namespace llmc

@@ -3,6 +3,7 @@
 #include "lib/artifact/ArtifactWriter.h"
 #include "runtime/artifact/Loader.h"
 #include "test/runtime/artifact/FakeArtifact.h"
+#include "test/runtime/support/TemporaryFolder.h"
 #include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 namespace llmc {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 std::span<const uint8_t> bytesOf(const std::string &text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};

@@ -1,26 +1,14 @@
 #include "test/runtime/artifact/FakeArtifact.h"
 #include "runtime/llmc_abi.h"
 #include "runtime/support/Hash.h"
+#include "runtime/support/Json.h"
 #include "test/runtime/artifact/FakeModel.h"
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-namespace llmc::testing {
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "llmc-test-XXXXXX").string();
-  if (!::mkdtemp(pattern.data()))
-    std::abort();
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
+namespace llmc::test {
 
 std::string readAll(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
@@ -99,6 +87,55 @@ std::vector<float> fakeLogitsAfter(const std::vector<int32_t> &tokens) {
 
 Files fakeFiles() { return {{programFile, fakeProgram()}, {weightsFile, fakeWeights()}, {dispatchFile, "[]\n"}}; }
 
+std::string fakeTokenizerJson() {
+  Json vocabulary = Json::object();
+  for (int32_t id = 0; id < 95; ++id)
+    vocabulary[std::string(1, static_cast<char>(32 + id))] = id;
+  Json added = Json::array();
+  for (int32_t id : {95, 96}) {
+    std::string content = id == 95 ? "<s>" : "</s>";
+    vocabulary[content] = id;
+    added.push_back({{"id", id},
+                     {"content", content},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  }
+  Json root = {{"version", "1.0"},
+               {"added_tokens", added},
+               {"normalizer", nullptr},
+               {"pre_tokenizer", nullptr},
+               {"post_processor", nullptr},
+               {"decoder", {{"type", "Fuse"}}},
+               {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
+  return root.dump();
+}
+
+std::string fakeText(const std::vector<int32_t> &ids) {
+  std::string text;
+  for (int32_t id : ids)
+    if (id < 95)
+      text += static_cast<char>(32 + id);
+  return text;
+}
+
+Manifest fakeTextManifest() {
+  Manifest m = fakeManifest();
+  m.tokenizer = {tokenizerJsonKind, {"tokenizer.json"}, /*addBos=*/true, false};
+  m.specialIds.bos = 95;
+  return m;
+}
+
+Files fakeTextFiles() {
+  Files files = fakeFiles();
+  files["tokenizer.json"] = fakeTokenizerJson();
+  files[chatTemplateFile] = "{{ bos_token }}{% for m in messages %}[{{ m.content }}]{% endfor %}"
+                            "{% if add_generation_prompt %}:{% endif %}";
+  return files;
+}
+
 void writeFakeArtifact(const std::string &folder, Manifest manifest, const Files &files) {
   std::filesystem::create_directories(folder);
   manifest.sections.clear();
@@ -111,4 +148,4 @@ void writeFakeArtifact(const std::string &folder, Manifest manifest, const Files
   writeAll(folder + "/" + manifestFile, manifestText(manifest));
 }
 
-} // namespace llmc::testing
+} // namespace llmc::test

@@ -1,5 +1,4 @@
-// FakeArtifact: artifact folders around FakeStepProgram.c, written the plain way (lib/artifact is the real writer), and
-// the temporary folder they live in.
+// FakeArtifact: artifact folders around FakeStepProgram.c, written the plain way (lib/artifact is the real writer).
 #pragma once
 #include "runtime/artifact/Manifest.h"
 #include <cstdint>
@@ -7,19 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace llmc::testing {
-
-class TemporaryFolder {
-public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-  const std::string &path() const { return path_; }
-
-private:
-  std::string path_;
-};
+namespace llmc::test {
 
 std::string readAll(const std::string &path);
 void writeAll(const std::string &path, const std::string &bytes);
@@ -36,10 +23,18 @@ uint64_t fakeKey();
 std::vector<float> fakeLogitsAfter(const std::vector<int32_t> &tokens);
 uint64_t fakeStateAfter(const std::vector<int32_t> &tokens);
 
+// A tokenizer of single characters: id i is the character 32 + i; 95 is <s>, 96 is </s>.
+std::string fakeTokenizerJson();
+std::string fakeText(const std::vector<int32_t> &ids);
+// fakeManifest with that tokenizer, to go with fakeTextFiles().
+Manifest fakeTextManifest();
+
 using Files = std::map<std::string, std::string>;
 // The sections of a fake artifact; add or replace some, then write.
 Files fakeFiles();
+// With the tokenizer, and a chat template that puts brackets around the question.
+Files fakeTextFiles();
 // Fills manifest.sections and weightsBytes and writes the folder.
 void writeFakeArtifact(const std::string &folder, Manifest manifest, const Files &files);
 
-} // namespace llmc::testing
+} // namespace llmc::test

@@ -2,6 +2,7 @@
 #include "runtime/artifact/Loader.h"
 #include "runtime/support/CpuFeatures.h"
 #include "test/runtime/artifact/FakeArtifact.h"
+#include "test/runtime/support/TemporaryFolder.h"
 #include <cstdio>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 namespace llmc {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 class Loader : public ::testing::Test {
 protected:

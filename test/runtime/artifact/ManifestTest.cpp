@@ -10,9 +10,9 @@ namespace llmc {
 namespace {
 
 Manifest wholeManifest() {
-  Manifest m = testing::fakeManifest();
+  Manifest m = test::fakeManifest();
   m.cpuFeatures = {"avx2", "fma"};
-  m.tokenizer = {"huggingface", {"tokenizer.json"}, true, false};
+  m.tokenizer = {"tokenizer.json", {"tokenizer.json"}, true, false};
   m.specialIds = {1, 0, {2, 7}};
   m.generation = {0.7, 40, 0.95, 0.05, 1.1};
   m.sections = {{programFile, 10, std::string(32, 'a')},
@@ -112,6 +112,8 @@ TEST(Manifest, EveryRuleHasItsMessage) {
       {"hash", [](Json &m) { m["sections"][1]["hash"] = "Z"; }, "m: /sections/1/hash 'Z' is not 32 lower-case hex"},
       {"program", [](Json &m) { m["sections"].erase(0); }, "m: /sections has no 'program.so'"},
       {"tokenizer", [](Json &m) { m["tokenizer"]["files"][0] = "t"; }, "m: /tokenizer/files/0 't' is not among"},
+      {"kinds", [](Json &m) { m["tokenizer"]["kind"] = "x"; }, "m: /tokenizer/kind 'x' is unknown (known = none, to"},
+      {"files", [](Json &m) { m["tokenizer"]["kind"] = "tiktoken"; }, "m: /tokenizer/files has 1 entries, kind 'tik"},
       {"weights", [](Json &m) { m["weights_bytes"] = 129; }, "m: /weights_bytes is 129, section 'weights.bin' has 128"},
       {"place", [](Json &m) { m["weights"][1]["offset"] = 63; }, "m: /weights/1 'key': offset 63 is not a multiple"},
       {"overlap", [](Json &m) { m["weights"][1]["offset"] = 0; }, "m: /weights/1 'key': starts at byte 0, the one"},

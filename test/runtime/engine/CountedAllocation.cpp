@@ -39,6 +39,6 @@ __attribute__((visibility("default"))) void *aligned_alloc(size_t alignment, siz
 }
 #endif
 
-namespace llmc::testing {
+namespace llmc::test {
 int64_t allocationCount() { return allocations.load(std::memory_order_relaxed); }
-} // namespace llmc::testing
+} // namespace llmc::test

@@ -2,6 +2,6 @@
 #pragma once
 #include <cstdint>
 
-namespace llmc::testing {
+namespace llmc::test {
 int64_t allocationCount();
 }

@@ -3,6 +3,7 @@
 #include "test/runtime/artifact/FakeArtifact.h"
 #include "test/runtime/artifact/FakeModel.h"
 #include "test/runtime/engine/CountedAllocation.h"
+#include "test/runtime/support/TemporaryFolder.h"
 #include <cstring>
 #include <gtest/gtest.h>
 #include <map>
@@ -11,7 +12,7 @@
 namespace llmc {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 std::vector<int32_t> prompt(int32_t tokens, int32_t seed) {
   std::vector<int32_t> ids;
