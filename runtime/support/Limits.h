@@ -27,4 +27,15 @@ inline constexpr uint32_t regexMatchLimit = 1'000'000;
 inline constexpr uint32_t regexDepthLimit = 1'000;
 inline constexpr int stopStrings = 16;
 inline constexpr int stopStringBytes = 256;
+inline constexpr uint64_t manifestBytes = 512u << 20; // names and places of two million weights
+inline constexpr uint64_t artifactListEntries = 1u << 16;
+inline constexpr int64_t artifactContext = 1 << 26;
+inline constexpr int64_t artifactStepTokens = 1 << 20;
+inline constexpr int64_t artifactSequences = 1 << 16;
+inline constexpr int64_t artifactWorkers = 1024;
+inline constexpr int64_t waitingSequences = 4096;
+inline constexpr uint64_t idsFileBytes = 256u << 20; // files of prompts and of token ids
+inline constexpr double temperature = 100;
+inline constexpr double repetitionPenaltyMin = 0.01;
+inline constexpr double repetitionPenaltyMax = 100;
 } // namespace llmc::limits

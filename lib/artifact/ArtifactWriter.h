@@ -1,0 +1,41 @@
+// ArtifactWriter: writes the folder that runtime/artifact/FORMAT.md describes, whole or not at all. One thread per
+// output.
+#pragma once
+#include "runtime/artifact/Manifest.h"
+#include "runtime/support/Status.h"
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+// Where packed weights go, front to back, in pieces of any size: nothing but a small buffer is held.
+class WeightSink {
+public:
+  virtual ~WeightSink() = default;
+  virtual Status append(std::span<const uint8_t> bytes) = 0;
+  // Bytes appended so far.
+  virtual uint64_t offset() const = 0;
+  // Zeros up to `offset`, the place of the next weight in the plan; fails when that is already passed.
+  Status padTo(uint64_t offset);
+};
+
+struct ArtifactFile {
+  std::string file; // name in the folder
+  std::string bytes;
+};
+
+struct ArtifactContents {
+  Manifest manifest;                                // `sections` is filled in while writing
+  std::string program;                              // bytes of program.so
+  std::function<Status(WeightSink &)> writeWeights; // must append manifest.weightsBytes bytes
+  std::vector<ArtifactFile> files;                  // tokenizer, template, dispatch manifest
+};
+
+// Replaces an artifact (or an empty folder) at `outputFolder` and refuses to replace anything else (AtomicOutput.h).
+// The manifest is written last, so what a killed writer leaves is no artifact. The same contents give the same bytes.
+Status writeArtifact(const ArtifactContents &contents, const std::string &outputFolder);
+
+} // namespace llmc

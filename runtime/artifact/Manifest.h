@@ -1,0 +1,122 @@
+// Manifest: everything an artifact folder says about itself, as the compiler writes and the runtime reads it. FORMAT.md
+// is the byte-level description. Plain data; sizes in bytes unless the name says otherwise.
+#pragma once
+#include "runtime/support/Status.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace llmc {
+
+inline constexpr int32_t artifactFormatVersion = 1;
+inline constexpr char manifestFile[] = "manifest.json";
+inline constexpr char programFile[] = "program.so";
+inline constexpr char weightsFile[] = "weights.bin";
+inline constexpr char dispatchFile[] = "dispatch.json";
+inline constexpr char chatTemplateFile[] = "chat_template.jinja";
+// Every weight in weights.bin and every page of the KV cache starts at a multiple of this.
+inline constexpr uint64_t artifactAlignment = 64;
+
+// What TokenizerFacts.files hold, by kind; each is one file unless said otherwise.
+inline constexpr char noTokenizerKind[] = "none";             // no file: the artifact takes ids only
+inline constexpr char tokenizerJsonKind[] = "tokenizer.json"; // Hugging Face's
+inline constexpr char sentencePieceKind[] = "sentencepiece";  // tokenizer.model
+inline constexpr char ggufKind[] = "gguf";                    // the JSON of runtime/tokenizer/GgufVocabulary.h
+inline constexpr char tiktokenKind[] = "tiktoken";            // two files: the ranks, and {pattern, specials} as JSON
+
+enum class MemoryKind { Weights, Activations, Scratch, Kv, Logits, Staging };
+std::string_view memoryKindName(MemoryKind kind);
+
+// One line of the memory plan: `bytes` is the value of `expression` at this artifact's limits.
+struct MemoryPlanEntry {
+  std::string name;
+  MemoryKind kind = MemoryKind::Activations;
+  uint64_t bytes = 0;
+  std::string expression; // "max_tokens * 576 * 4"
+};
+
+// Where a packed weight lies in weights.bin. For tools; the step program holds the offsets itself.
+struct WeightPlace {
+  std::string name;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+struct TokenizerFacts {
+  std::string kind;               // one of the kinds above
+  std::vector<std::string> files; // each is a section
+  bool addBos = false;
+  bool addEos = false;
+};
+
+struct SpecialIds {
+  std::optional<int32_t> bos;
+  std::optional<int32_t> pad;
+  std::vector<int32_t> eos; // generation stops at any of them
+};
+
+// What the model's authors recommend; absent where they say nothing.
+struct GenerationDefaults {
+  std::optional<double> temperature;
+  std::optional<int64_t> topK;
+  std::optional<double> topP;
+  std::optional<double> minP;
+  std::optional<double> repetitionPenalty;
+};
+
+struct Section {
+  std::string file; // a name in the folder, never a path
+  uint64_t bytes = 0;
+  std::string hash; // XXH3-128, 32 lower-case hex digits
+};
+
+struct Manifest {
+  std::string writer; // "llmc 0.1.0"
+  int32_t abiVersion = 0;
+
+  std::string family;
+  std::string architecture;
+  std::string target;                   // as given to --target
+  std::vector<std::string> cpuFeatures; // names of runtime/support/CpuFeatures.h
+
+  int32_t vocabulary = 0; // V
+  int32_t hidden = 0;     // C
+  int32_t numLayers = 0;  // L
+  int32_t context = 0;    // positions a sequence may have
+
+  // Limits of one step and of the engine.
+  int32_t maxTokens = 0;
+  int32_t maxSequences = 0;
+  int32_t maxLogitRows = 0;
+  int32_t maxWorkers = 0;
+
+  int32_t pageTokens = 0; // positions per page
+  uint64_t pageBytes = 0; // one page, over all layers
+  int32_t numPages = 0;
+  uint64_t arenaBytes = 0;
+  uint64_t scratchBytesPerWorker = 0;
+  uint64_t weightsBytes = 0; // of weights.bin
+  std::vector<MemoryPlanEntry> memoryPlan;
+  std::vector<WeightPlace> weights; // ascending by offset; may be empty
+
+  TokenizerFacts tokenizer;
+  SpecialIds specialIds;
+  GenerationDefaults generation;
+  std::vector<Section> sections; // filled by the writer, ascending by file name
+
+  const Section *findSection(std::string_view file) const;
+};
+
+// The text of manifest.json, its own hash included. The same manifest gives the same bytes.
+std::string manifestText(const Manifest &manifest);
+
+// Reads and validates the text; `file` starts every message. Whatever passes is safe to compute with: every number is
+// within its range, no product of the plan overflows, every file name stays in the folder.
+StatusOr<Manifest> parseManifest(std::string_view text, const std::string &file);
+
+// What parseManifest checks beyond the types; the writer asks it before it writes. `file` starts every message.
+Status checkManifest(const Manifest &manifest, const std::string &file);
+
+} // namespace llmc

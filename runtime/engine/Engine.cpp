@@ -1,0 +1,186 @@
+// Loading, stepping and sampling. What a step computes is decided in Scheduler.cpp, forward() is in Forward.cpp.
+#include "runtime/engine/Engine.h"
+#include "runtime/support/CheckedSize.h"
+#include "runtime/support/Limits.h"
+#include "runtime/support/UsableCores.h"
+#include <algorithm>
+
+namespace llmc {
+namespace {
+
+Status checkOptions(const EngineOptions &options, const Manifest &manifest) {
+  auto check = [](const char *name, int64_t value, int64_t min, int64_t max) {
+    return value >= min && value <= max
+               ? Status()
+               : Status::error(std::string(name) + " is " + std::to_string(value) + ", expected " +
+                               std::to_string(min) + " to " + std::to_string(max));
+  };
+  LLMC_RETURN_IF_ERROR(check("threads", options.threads, 0, manifest.maxWorkers));
+  if (options.maxSequences > manifest.maxSequences)
+    return Status::error("max sequences is " + std::to_string(options.maxSequences) +
+                         ", the artifact was compiled for " + std::to_string(manifest.maxSequences) +
+                         "; compile with a larger --max-sequences");
+  LLMC_RETURN_IF_ERROR(check("max sequences", options.maxSequences, 0, manifest.maxSequences));
+  LLMC_RETURN_IF_ERROR(check("chunk tokens", options.chunkTokens, 0, limits::artifactContext));
+  return check("max waiting", options.maxWaiting, 1, limits::waitingSequences);
+}
+
+SchedulerLimits limitsOf(const Manifest &manifest, const EngineOptions &options) {
+  SchedulerLimits limits;
+  limits.vocabulary = manifest.vocabulary;
+  limits.context = manifest.context;
+  limits.maxTokens = manifest.maxTokens;
+  limits.maxSequences = options.maxSequences > 0 ? options.maxSequences : manifest.maxSequences;
+  limits.maxLogitRows = manifest.maxLogitRows;
+  limits.pageTokens = manifest.pageTokens;
+  // Pages that no sequence could ever own are not allocated.
+  int64_t pagesPerSequence = (static_cast<int64_t>(manifest.context) - 1) / manifest.pageTokens + 1;
+  limits.numPages = static_cast<int32_t>(std::min<int64_t>(manifest.numPages, pagesPerSequence * limits.maxSequences));
+  limits.chunkTokens = options.chunkTokens;
+  limits.maxWaiting = options.maxWaiting;
+  return limits;
+}
+
+} // namespace
+
+StatusOr<std::unique_ptr<Engine>> Engine::load(const std::string &artifact, const EngineOptions &options) {
+  LLMC_ASSIGN_OR_RETURN(LoadedArtifact loaded, LoadedArtifact::open(artifact));
+  LLMC_RETURN_IF_ERROR(checkOptions(options, loaded.manifest()));
+  SchedulerLimits limits = limitsOf(loaded.manifest(), options);
+  std::unique_ptr<Engine> engine(new Engine(std::move(loaded), limits));
+  LLMC_RETURN_IF_ERROR(engine->allocate(options).inside(artifact));
+  return engine;
+}
+
+Engine::Engine(LoadedArtifact artifact, const SchedulerLimits &limits)
+    : artifact_(std::move(artifact)), scheduler_(limits), sampler_(limits.vocabulary),
+      generations_(static_cast<size_t>(scheduler_.numEntries())) {
+  events_.reserve(static_cast<size_t>(limits.maxLogitRows));
+}
+
+Engine::~Engine() = default;
+
+Status Engine::allocate(const EngineOptions &options) {
+  const Manifest &m = manifest();
+  int32_t threads = options.threads > 0 ? options.threads : std::min(usableCores(), m.maxWorkers);
+  LLMC_ASSIGN_OR_RETURN(pool_, ThreadPool::create(threads));
+  auto rows = static_cast<uint64_t>(m.maxLogitRows), vocabulary = static_cast<uint64_t>(m.vocabulary);
+  // checkManifest has seen that none of these products overflows, but for the records, which are no part of the plan.
+  LLMC_ASSIGN_OR_RETURN(arena_, MemoryRegion::map(m.arenaBytes, "activations"));
+  LLMC_ASSIGN_OR_RETURN(
+      kv_, MemoryRegion::map(static_cast<uint64_t>(scheduler_.limits().numPages) * m.pageBytes, "the KV cache"));
+  LLMC_ASSIGN_OR_RETURN(logits_, MemoryRegion::map(rows * vocabulary * sizeof(float), "logits"));
+  if (options.recordHidden) {
+    CheckedSize bytes = (CheckedSize(static_cast<uint64_t>(m.numLayers)) + 2) * static_cast<uint64_t>(m.maxTokens) *
+                        static_cast<uint64_t>(m.hidden) * sizeof(float);
+    if (!bytes.ok())
+      return Status::error("the recorded hidden states do not fit 64 bits");
+    LLMC_ASSIGN_OR_RETURN(record_, MemoryRegion::map(*bytes.value(), "hidden states"));
+  }
+  for (int32_t worker = 0; worker < threads; ++worker) {
+    LLMC_ASSIGN_OR_RETURN(MemoryRegion scratch, MemoryRegion::map(m.scratchBytesPerWorker, "scratch"));
+    scratch_.push_back(std::move(scratch));
+  }
+  for (int32_t worker = 0; worker < threads; ++worker) {
+    llmc_step_context context = {};
+    context.weights = artifact_.weights().data();
+    context.arena = arena_.data();
+    context.kv = kv_.data();
+    context.scratch = scratch_[static_cast<size_t>(worker)].data();
+    context.logits = reinterpret_cast<float *>(logits_.data());
+    context.record_rows = m.maxTokens;
+    context.worker = worker;
+    context.num_workers = threads;
+    context.barrier = ThreadPool::barrierOfPool;
+    context.barrier_state = pool_.get();
+    contexts_.push_back(context);
+  }
+  return {};
+}
+
+uint64_t Engine::allocatedBytes() const {
+  uint64_t bytes = arena_.bytes() + kv_.bytes() + logits_.bytes() + record_.bytes();
+  for (const MemoryRegion &scratch : scratch_)
+    bytes += scratch.bytes();
+  return bytes;
+}
+
+StatusOr<SequenceId> Engine::add(GenerationRequest request) {
+  LLMC_RETURN_IF_ERROR(checkSampling(request.sampling));
+  if (request.maxNewTokens < 1)
+    return Status::error("max new tokens is " + std::to_string(request.maxNewTokens) + ", expected at least 1");
+  for (int32_t id : request.stopIds)
+    if (id < 0 || id >= manifest().vocabulary)
+      return Status::error("stop id " + std::to_string(id) + " is not in the vocabulary of " +
+                           std::to_string(manifest().vocabulary) + " ids");
+  LLMC_ASSIGN_OR_RETURN(SequenceId id, scheduler_.add({std::move(request.ids), request.maxNewTokens, LogitRows::Last}));
+  generations_[static_cast<size_t>(scheduler_.entryOf(id))] = {request.sampling, std::move(request.stopIds),
+                                                               request.ignoreEos};
+  return id;
+}
+
+void Engine::stepOnWorker(void *engine, int32_t worker) {
+  auto *self = static_cast<Engine *>(engine);
+  self->artifact_.step()(&self->contexts_[static_cast<size_t>(worker)]);
+}
+
+bool Engine::compute() {
+  const llmc_batch *batch = scheduler_.plan();
+  stepTokens_ = batch ? batch->num_tokens : 0;
+  stepPromptTokens_ = 0;
+  if (!batch)
+    return false;
+  for (const PlannedSpan &span : scheduler_.plannedSpans())
+    if (span.firstPosition < scheduler_.sequence(span.entry).promptTokens)
+      stepPromptTokens_ += span.tokens;
+  for (llmc_step_context &context : contexts_)
+    context.batch = batch;
+  pool_->run(stepOnWorker, this);
+  scheduler_.advance();
+  return true;
+}
+
+std::span<const Event> Engine::step() {
+  events_.clear();
+  if (compute())
+    for (size_t row = 0; row < scheduler_.plannedRows().size(); ++row)
+      if (scheduler_.plannedRows()[row].samples)
+        sampleRow(row, scheduler_.plannedRows()[row]);
+  return events_;
+}
+
+void Engine::sampleRow(size_t row, const PlannedRow &planned) {
+  const Generation &generation = generations_[static_cast<size_t>(planned.entry)];
+  const Sequence &sequence = scheduler_.sequence(planned.entry);
+  std::optional<int32_t> token =
+      sampler_.sample(logitsOf(row, 1), generation.sampling, sequence.ids, static_cast<uint64_t>(sequence.newTokens()));
+  if (!token) {
+    scheduler_.drop(planned.entry);
+    events_.push_back({planned.id, -1, planned.position, Finish::Failed});
+    return;
+  }
+  Finish finish = finishOf(generation, *token);
+  if (scheduler_.append(planned.entry, *token, finish != Finish::None) && finish == Finish::None)
+    finish = Finish::Length;
+  events_.push_back({planned.id, *token, planned.position, finish});
+}
+
+Finish Engine::finishOf(const Generation &generation, int32_t token) const {
+  const std::vector<int32_t> &eos = manifest().specialIds.eos;
+  if (!generation.ignoreEos && std::find(eos.begin(), eos.end(), token) != eos.end())
+    return Finish::End;
+  const std::vector<int32_t> &stop = generation.stopIds;
+  return std::find(stop.begin(), stop.end(), token) != stop.end() ? Finish::Stop : Finish::None;
+}
+
+std::span<const float> Engine::logitsOf(size_t firstRow, size_t rows) const {
+  auto vocabulary = static_cast<size_t>(manifest().vocabulary);
+  return {reinterpret_cast<const float *>(logits_.data()) + firstRow * vocabulary, rows * vocabulary};
+}
+
+std::string Engine::failure(const Event &event) {
+  return "sequence " + std::to_string(event.sequence) + ": the logits at position " + std::to_string(event.position) +
+         " are not finite; check the weights with llmc verify";
+}
+
+} // namespace llmc

@@ -1,0 +1,245 @@
+#include "tools/llmc-run/RunCommand.h"
+#include "runtime/engine/ArtifactText.h"
+#include "runtime/engine/TextGeneration.h"
+#include "runtime/support/Limits.h"
+#include "runtime/support/Progress.h"
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <ostream>
+
+namespace llmc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Answer {
+  std::vector<int32_t> promptIds, ids;
+  std::string text;
+  Finish finish = Finish::None;
+};
+
+struct Seconds {
+  double compile = 0, load = 0, prefill = 0, decode = 0;
+};
+
+StatusOr<std::vector<std::vector<int32_t>>> readIdsFile(const std::string &path) {
+  LLMC_ASSIGN_OR_RETURN(Json root, readJsonFile(path, limits::idsFileBytes));
+  const Json *sequences = find(root, "sequences");
+  if (!sequences || !sequences->is_array() || sequences->empty())
+    return Status::error(path + ": /sequences is " + (sequences ? brief(*sequences) : "missing") +
+                         ", expected a list of lists of token ids");
+  std::vector<std::vector<int32_t>> out;
+  for (size_t s = 0; s < sequences->size(); ++s) {
+    const Json &sequence = (*sequences)[s];
+    std::string where = path + ": /sequences/" + std::to_string(s);
+    if (!sequence.is_array())
+      return Status::error(where + " is " + brief(sequence) + ", expected a list of token ids");
+    out.emplace_back();
+    for (size_t i = 0; i < sequence.size(); ++i) {
+      LLMC_ASSIGN_OR_RETURN(int64_t id, asInteger(sequence[i], where + "/" + std::to_string(i), 0, INT32_MAX));
+      out.back().push_back(static_cast<int32_t>(id));
+    }
+  }
+  return out;
+}
+
+StatusOr<std::vector<std::string>> readPrompts(const RunOptions &options) {
+  if (options.prompt)
+    return std::vector<std::string>{*options.prompt};
+  LLMC_ASSIGN_OR_RETURN(std::string text, readFile(*options.promptsFile, limits::idsFileBytes));
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    if (!lines.back().empty() && lines.back().back() == '\r')
+      lines.back().pop_back();
+    at = end + 1;
+  }
+  if (lines.empty())
+    return Status::error(*options.promptsFile + ": has no line, expected a prompt on each");
+  return lines;
+}
+
+SamplingParams samplingOf(const RunOptions &options, const GenerationDefaults &defaults) {
+  // Ids are for comparing and measuring: nothing there depends on what somebody recommends for text.
+  GenerationDefaults base = options.idsFile ? GenerationDefaults() : defaults;
+  SamplingParams params;
+  params.temperature = options.temperature.value_or(base.temperature.value_or(0));
+  params.topK = options.topK.value_or(static_cast<int32_t>(base.topK.value_or(0)));
+  params.topP = options.topP.value_or(base.topP.value_or(1));
+  params.minP = options.minP.value_or(base.minP.value_or(0));
+  params.repetitionPenalty = options.repetitionPenalty.value_or(base.repetitionPenalty.value_or(1));
+  params.seed = options.seed;
+  return params;
+}
+
+class Run {
+public:
+  Run(const RunOptions &options, std::ostream &out, std::ostream &err) : options_(options), out_(out), err_(err) {}
+  Status run();
+
+private:
+  Status load();
+  StatusOr<std::vector<std::vector<int32_t>>> promptIds() const;
+  Status generate();
+  Status addWaiting(TextGeneration &generation);
+  Status take(const TextEvent &event);
+  void report() const;
+  void reportJson() const;
+  bool streams() const { return !options_.json && answers_.size() == 1 && !options_.idsFile; }
+
+  const RunOptions &options_;
+  std::ostream &out_, &err_;
+  std::unique_ptr<Engine> engine_;
+  std::optional<ArtifactText> text_;
+  std::vector<Answer> answers_;
+  std::map<SequenceId, size_t> answerOf_;
+  size_t added_ = 0;
+  Seconds seconds_;
+};
+
+Status Run::run() {
+  int sources = options_.prompt.has_value() + options_.promptsFile.has_value() + options_.idsFile.has_value();
+  if (sources != 1)
+    return Status::error(std::to_string(sources) + " of --prompt, --prompts and --ids are given, expected 1");
+  LLMC_RETURN_IF_ERROR(load());
+  LLMC_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> prompts, promptIds());
+  for (std::vector<int32_t> &ids : prompts)
+    answers_.emplace_back().promptIds = std::move(ids);
+  LLMC_RETURN_IF_ERROR(generate());
+  options_.json ? reportJson() : report();
+  out_.flush();
+  return out_.good() ? Status() : Status::error("cannot write the answer to standard output");
+}
+
+Status Run::load() {
+  Clock::time_point start = Clock::now();
+  EngineOptions engineOptions;
+  engineOptions.threads = options_.threads;
+  engineOptions.chunkTokens = options_.chunkTokens;
+  LLMC_ASSIGN_OR_RETURN(engine_, Engine::load(options_.artifact, engineOptions));
+  LLMC_ASSIGN_OR_RETURN(ArtifactText text, ArtifactText::load(engine_->artifact()));
+  text_ = std::move(text);
+  seconds_.compile = options_.compileSeconds;
+  seconds_.load = secondsSince(start);
+  return {};
+}
+
+StatusOr<std::vector<std::vector<int32_t>>> Run::promptIds() const {
+  if (options_.idsFile)
+    return readIdsFile(*options_.idsFile);
+  LLMC_ASSIGN_OR_RETURN(std::vector<std::string> prompts, readPrompts(options_));
+  bool chat = !options_.raw && text_->hasTemplate();
+  if (!options_.raw && !chat)
+    err_ << "note: " << options_.artifact << " has no chat template, the prompt is used as it is\n";
+  std::vector<std::vector<int32_t>> out;
+  for (const std::string &prompt : prompts) {
+    StatusOr<std::vector<int32_t>> ids =
+        chat ? text_->idsOfChat(ArtifactText::question(prompt)) : text_->idsOfText(prompt);
+    if (!ids.ok())
+      return ids.status();
+    out.push_back(std::move(*ids));
+  }
+  return out;
+}
+
+Status Run::generate() {
+  std::optional<Tokenizer> tokenizer;
+  if (text_->hasTokenizer()) {
+    LLMC_ASSIGN_OR_RETURN(Tokenizer found, text_->tokenizer());
+    tokenizer = std::move(found);
+  }
+  TextGeneration generation(*engine_, std::move(tokenizer));
+  uint64_t promptTokens = 0, done = 0;
+  for (const Answer &answer : answers_)
+    promptTokens += answer.promptIds.size();
+  Progress progress("prefill", "tokens", promptTokens);
+  LLMC_RETURN_IF_ERROR(addWaiting(generation));
+  while (!generation.idle()) {
+    Clock::time_point start = Clock::now();
+    std::vector<TextEvent> events = generation.step();
+    (engine_->stepPromptTokens() > 0 ? seconds_.prefill : seconds_.decode) += secondsSince(start);
+    done += static_cast<uint64_t>(engine_->stepPromptTokens());
+    done < promptTokens ? progress.update(done) : progress.finish();
+    for (const TextEvent &event : events)
+      LLMC_RETURN_IF_ERROR(take(event));
+    LLMC_RETURN_IF_ERROR(addWaiting(generation));
+  }
+  return {};
+}
+
+Status Run::addWaiting(TextGeneration &generation) {
+  for (; added_ < answers_.size() && engine_->accepts(); ++added_) {
+    TextRequest request;
+    request.generation.ids = answers_[added_].promptIds;
+    request.generation.maxNewTokens = options_.maxNewTokens;
+    request.generation.sampling = samplingOf(options_, engine_->manifest().generation);
+    request.generation.ignoreEos = options_.ignoreEos;
+    request.stopStrings = options_.stop;
+    StatusOr<SequenceId> id = generation.add(std::move(request));
+    if (!id.ok())
+      return answers_.size() == 1 ? id.status() : id.status().inside("sequence " + std::to_string(added_));
+    answerOf_[*id] = added_;
+  }
+  return {};
+}
+
+Status Run::take(const TextEvent &event) {
+  Answer &answer = answers_[answerOf_[event.sequence]];
+  if (event.finish == Finish::Failed)
+    return Status::error(event.failure);
+  answer.ids.push_back(event.token);
+  answer.text += event.text;
+  answer.finish = event.finish;
+  if (streams())
+    out_ << event.text << std::flush;
+  return out_.good() ? Status() : Status::error("cannot write the answer to standard output");
+}
+
+void Run::report() const {
+  if (streams()) {
+    out_ << "\n";
+    return;
+  }
+  for (size_t s = 0; s < answers_.size(); ++s) {
+    const Answer &answer = answers_[s];
+    if (options_.idsFile) {
+      for (size_t i = 0; i < answer.ids.size(); ++i)
+        out_ << (i ? " " : "") << answer.ids[i];
+      out_ << "\n";
+      continue;
+    }
+    out_ << "[" << s + 1 << "] " << answer.text << "\n";
+  }
+}
+
+void Run::reportJson() const {
+  Json sequences = Json::array();
+  for (const Answer &answer : answers_)
+    sequences.push_back({{"prompt_ids", answer.promptIds},
+                         {"ids", answer.ids},
+                         {"text", answer.text},
+                         {"finish", finishName(answer.finish)}});
+  Json root = {{"sequences", std::move(sequences)},
+               {"seconds",
+                {{"compile", seconds_.compile},
+                 {"load", seconds_.load},
+                 {"prefill", seconds_.prefill},
+                 {"decode", seconds_.decode}}}};
+  out_ << root.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
+}
+
+} // namespace
+
+int runArtifact(const RunOptions &options, std::ostream &out, std::ostream &err) {
+  Status status = Run(options, out, err).run();
+  if (status.ok())
+    return 0;
+  err << "error: " << status.message() << "\n";
+  return 1;
+}
+
+} // namespace llmc

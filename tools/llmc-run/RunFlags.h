@@ -1,0 +1,34 @@
+// RunFlags: the flags of `run`, for every program that offers it. CLI11 is a large header: include this in one file
+// only.
+#pragma once
+#include "tools/llmc-run/RunCommand.h"
+#include <CLI/CLI.hpp>
+
+namespace llmc {
+
+// All but the artifact itself, which each program names and finds in its own way.
+inline void addRunFlags(CLI::App &app, RunOptions &options) {
+  CLI::Option_group *source = app.add_option_group("prompt", "what to continue");
+  source->add_option("--prompt", options.prompt, "a text");
+  source->add_option("--prompts", options.promptsFile, "a file with a prompt on each line, run as one batch");
+  source->add_option("--ids", options.idsFile, "a file {\"sequences\": [[1, 2, 3], [4, 5]]} of token ids");
+  source->require_option(1);
+  app.add_option("-n,--max-new-tokens", options.maxNewTokens, "most tokens of each answer")->capture_default_str();
+  app.add_option("--temperature", options.temperature, "0 = greedy (default: the model's for text, 0 for --ids)");
+  app.add_option("--top-k", options.topK, "sample from the k most probable tokens (0 = all)");
+  app.add_option("--top-p", options.topP, "sample from the fewest tokens whose probabilities reach p");
+  app.add_option("--min-p", options.minP, "leave out tokens below p times the largest probability");
+  app.add_option("--repetition-penalty", options.repetitionPenalty, "more than 1 makes tokens that occurred rarer");
+  app.add_option("--seed", options.seed, "of the random draws")->capture_default_str();
+  app.add_option("--stop", options.stop, "end the answer before this text; may be repeated")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--raw", options.raw, "no chat template: continue the text as it is");
+  app.add_flag("--ignore-eos", options.ignoreEos, "go on after the model's end of sequence");
+  app.add_option("--threads", options.threads, "workers (0 = one per usable core)")->capture_default_str();
+  app.add_option("--chunk", options.chunkTokens, "prompt tokens per step (0 = as many as a step holds)");
+  app.add_flag("--json", options.json, "one JSON object on standard output");
+}
+
+} // namespace llmc
