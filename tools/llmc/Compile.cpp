@@ -6,8 +6,8 @@
 #include "lib/weights/ModelTensors.h"
 #include "lib/weights/Pack.h"
 #include "runtime/llmc_abi.h"
-#include "runtime/support/CpuFeatures.h"
 #include "runtime/support/Progress.h"
+#include "runtime/support/UsableCores.h"
 #include "tools/llmc/Diagnostics.h"
 #include "tools/llmc/ModelText.h"
 
@@ -123,7 +123,7 @@ StatusOr<std::vector<PlacedWeight>> placedWeights(ModuleOp module) {
 
 Status writeWeights(const std::vector<PlacedWeight> &weights, const TensorReader &tensors, uint64_t total, int jobs,
                     WeightSink &sink) {
-  Progress progress("packing weights", total);
+  Progress progress("packing weights", "bytes", total);
   for (const PlacedWeight &weight : weights) {
     LLMC_RETURN_IF_ERROR(sink.padTo(weight.offset));
     auto append = [&](std::span<const uint8_t> bytes) {
@@ -158,7 +158,7 @@ Status compileModel(const Model &model, const CompileOptions &options, const std
     return Status::error(model.files.path() + ": holds no weights, only a config; compile needs them");
   LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
   int jobs = options.jobs > 0 ? options.jobs : usableCores();
-  Progress progress("compiling", 0);
+  Progress progress("compiling", "kernels", 0);
   LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
   ModuleOp module = *lowered.module;
   LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, fact(module, "llmc.page_positions")));

@@ -1,10 +1,6 @@
 // A published model, opened: its files, the facts of its config and what it says about generation. Headers only.
 #pragma once
-#include "lib/importer/CheckWeights.h"
-#include "lib/importer/GenerationFacts.h"
-#include "lib/importer/ModelSpec.h"
-#include "lib/importer/files/ModelFiles.h"
-#include <memory>
+#include "lib/importer/ReadModel.h"
 
 namespace llmc {
 
