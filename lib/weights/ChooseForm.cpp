@@ -83,6 +83,19 @@ WeightForm requestedForm(FormOption option, WeightRole role, WeightForm stored) 
   return stored == WeightForm::I4M ? WeightForm::I4M : WeightForm::I4;
 }
 
+std::optional<TensorType> typeNamed(std::string_view name) {
+  for (uint8_t i = 0; i <= static_cast<uint8_t>(TensorType::Q2_0); ++i)
+    if (nameOf(static_cast<TensorType>(i)) == name)
+      return static_cast<TensorType>(i);
+  return std::nullopt;
+}
+
+Status unsupported(std::string_view name) {
+  return Status::error("a weight stored as " + std::string(name) +
+                       " is not supported (supported = F64 F32 F16 BF16 Q8_0 Q5_0 Q5_1 Q4_0 Q4_1 Q2_K Q3_K Q4_K Q5_K "
+                       "Q6_K IQ4_NL IQ4_XS MXFP4)");
+}
+
 } // namespace
 
 StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role) {
@@ -93,9 +106,7 @@ StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption op
   for (TensorType type : types) {
     WeightForm form = storedForm(type);
     if (form == WeightForm::Any)
-      return Status::error("a weight stored as " + std::string(nameOf(type)) +
-                           " is not supported (supported = F64 F32 F16 BF16 Q8_0 Q5_0 Q5_1 Q4_0 Q4_1 Q2_K Q3_K Q4_K "
-                           "Q5_K Q6_K IQ4_NL IQ4_XS MXFP4)");
+      return unsupported(nameOf(type));
     if (width(form) > width(stored))
       stored = form;
     if (std::find(distinct.begin(), distinct.end(), type) == distinct.end())
@@ -111,6 +122,17 @@ StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption op
   if (role == WeightRole::Embedding && option == FormOption::Int4)
     choice.reason = "embedding and head take 8 bits under int4: " + choice.reason;
   return choice;
+}
+
+StatusOr<FormChoice> chooseForm(std::span<const std::string> typeNames, FormOption option, WeightRole role) {
+  std::vector<TensorType> types;
+  for (const std::string &name : typeNames) {
+    std::optional<TensorType> type = typeNamed(name);
+    if (!type)
+      return unsupported(name);
+    types.push_back(*type);
+  }
+  return chooseForm(types, option, role);
 }
 
 StatusOr<FormOption> formOption(std::string_view name) {

@@ -26,6 +26,8 @@ struct FormChoice {
 // `Int4` leaves matrices that are stored in 4-bit blocks as they are, makes i4 of other matrices, and i8 of embeddings.
 // A type whose numbers need other tensors (FP8 and its scales) or that is no number of a weight is an error.
 StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role);
+// The same for types by name, as IR carries them.
+StatusOr<FormChoice> chooseForm(std::span<const std::string> typeNames, FormOption option, WeightRole role);
 
 // "stored", "f32", "bf16", "int8", "int4"; an unknown name lists these.
 StatusOr<FormOption> formOption(std::string_view name);

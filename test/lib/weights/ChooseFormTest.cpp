@@ -104,7 +104,7 @@ TEST(ChooseForm, UnsupportedTypesAreNamed) {
                                              " is not supported (supported = F64 F32"),
               std::string::npos);
   }
-  EXPECT_FALSE(chooseForm({}, Stored, matrix).ok());
+  EXPECT_FALSE(chooseForm(std::vector<TensorType>(), Stored, matrix).ok());
 }
 
 // The list in the message, word by word.
@@ -116,6 +116,15 @@ TEST(ChooseForm, EveryTypeOfTheListIsSupported) {
     bool supported = chooseForm(std::vector<TensorType>{type}, Stored, matrix).ok();
     EXPECT_EQ(listed, supported) << nameOf(type);
   }
+}
+
+TEST(ChooseForm, TypesMayBeNamed) {
+  StatusOr<FormChoice> choice = chooseForm(std::vector<std::string>{"Q4_0", "Q8_0"}, Stored, matrix);
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  EXPECT_EQ(choice->form, WeightForm::I8);
+  choice = chooseForm(std::vector<std::string>{"Q9_9"}, Stored, matrix);
+  ASSERT_FALSE(choice.ok());
+  EXPECT_EQ(choice.status().message().find("a weight stored as Q9_9 is not supported (supported = F64"), 0u);
 }
 
 TEST(ChooseForm, OptionsHaveNames) {
