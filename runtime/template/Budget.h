@@ -36,6 +36,12 @@ public:
                            std::to_string(limits_.outputBytes));
     return spend(bytes / 16);
   }
+  // Before a search, whose worst case is the product of the two lengths.
+  Status spendSearch(uint64_t textBytes, uint64_t wantedBytes) {
+    if (wantedBytes <= 256 || wantedBytes > textBytes)
+      return Status();
+    return spend(textBytes / 16 * (wantedBytes / 256));
+  }
   // Before a list of `count` elements is made or read through.
   Status spendItems(uint64_t count) { return count > UINT64_MAX / 2 ? spend(UINT64_MAX) : spend(count * 2); }
 

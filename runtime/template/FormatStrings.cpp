@@ -258,8 +258,9 @@ private:
       return formatReal(budget_, spec, value.asDouble(), type);
     LLMC_ASSIGN_OR_RETURN(Value whole, toInteger(value));
     if (type == 'c') {
-      if (whole.asInt() < 0 || whole.asInt() > 0x10FFFF)
-        return Status::error("%c arg not in range(0x110000)");
+      Int code = whole.asInt();
+      if (code < 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+        return Status::error("%c of " + toString(code) + " is no character");
       std::string c;
       appendCodePoint(c, static_cast<char32_t>(whole.asInt()));
       return c;

@@ -325,6 +325,7 @@ StatusOr<bool> contains(Budget &budget, const Value &container, const Value &ite
     if (!item.isString())
       return Status::error("'in <string>' requires string as left operand, not " + typeName(item));
     LLMC_RETURN_IF_ERROR(budget.spendBytes(container.text().size()));
+    LLMC_RETURN_IF_ERROR(budget.spendSearch(container.text().size(), item.text().size()));
     return container.text().find(item.text()) != std::string::npos;
   case Kind::Dict:
     if (item.is(Kind::List) || item.is(Kind::Dict))

@@ -21,6 +21,11 @@ struct Call {
   std::string inserted(const Value &v) const { return self.isSafe() && !v.isSafe() ? escapeHtml(v.text()) : v.text(); }
 };
 
+// Before `wanted` is looked for in the text.
+Status needSearch(const Call &call, const std::string &wanted) {
+  return call.budget.spendSearch(call.text().size(), wanted.size());
+}
+
 Status needString(const std::string &name, const Value &v) {
   if (v.isString())
     return Status();
@@ -101,6 +106,7 @@ ValueOr split(const Call &call) {
   LLMC_RETURN_IF_ERROR(needString(call.name, *bound[0]));
   if (bound[0]->text().empty())
     return Status::error("empty separator");
+  LLMC_RETURN_IF_ERROR(needSearch(call, bound[0]->text()));
   return pieces(call, splitAt(call.text(), bound[0]->text(), limit, fromRight));
 }
 
@@ -154,6 +160,7 @@ ValueOr replace(const Call &call) {
   LLMC_RETURN_IF_ERROR(needString(call.name, *bound[1]));
   LLMC_ASSIGN_OR_RETURN(int64_t limit, countArgument(bound[2]));
   std::string from = call.inserted(*bound[0]), to = call.inserted(*bound[1]);
+  LLMC_RETURN_IF_ERROR(needSearch(call, from));
   const std::string &text = call.text();
   std::string out;
   size_t i = 0;
@@ -223,6 +230,7 @@ ValueOr findText(const Call &call) {
   LLMC_RETURN_IF_ERROR(needString(call.name, *bound[0]));
   LLMC_ASSIGN_OR_RETURN(Window part, window(call, bound[1], bound[2]));
   const std::string &wanted = bound[0]->text();
+  LLMC_RETURN_IF_ERROR(needSearch(call, wanted));
   if (call.name == "count") {
     if (wanted.empty())
       return Value::integer(part.valid ? static_cast<Int>(countCodePoints(part.text)) + 1 : 0);
@@ -336,6 +344,7 @@ ValueOr partition(const Call &call) {
   const std::string &separator = bound[0]->text(), &text = call.text();
   if (separator.empty())
     return Status::error("empty separator");
+  LLMC_RETURN_IF_ERROR(needSearch(call, separator));
   bool fromRight = call.name[0] == 'r';
   size_t at = fromRight ? text.rfind(separator) : text.find(separator);
   std::vector<Value> parts;

@@ -18,6 +18,8 @@ int depthOf(const std::vector<Value> &items) {
   return depth + 1;
 }
 
+constexpr size_t maxTupleKeyBytes = 1 << 16;
+
 // One spelling for all keys that are equal; empty for what cannot be a key.
 std::string encodeKey(const Value &key) {
   switch (key.kind()) {
@@ -40,7 +42,8 @@ std::string encodeKey(const Value &key) {
     std::string out = "t";
     for (const Value &item : key.items()) {
       std::string part = encodeKey(item);
-      if (part.empty())
+      // Tuples that share their parts would else grow without bound.
+      if (part.empty() || out.size() + part.size() > maxTupleKeyBytes)
         return "";
       out += std::to_string(part.size()) + ":" + part;
     }

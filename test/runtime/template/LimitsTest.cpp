@@ -108,6 +108,12 @@ TEST(TemplateLimitsTest, Values) {
   EXPECT_EQ(render("{% set a = namespace(x=[1]) %}{% set b = namespace(x=[1]) %}{% for i in range(90) %}"
                    "{% set a.x = [a.x, a.x] %}{% set b.x = [b.x, b.x] %}{% endfor %}{{ a.x == b.x }}"),
             "chat_template line 1: stopped after 1000000 steps");
+  EXPECT_EQ(render("{% set ns = namespace(x=(1,)) %}{% for i in range(90) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}"
+                   "{{ {ns.x: 1} }}"),
+            "chat_template line 1: unhashable type: 'tuple'");
+  // A search whose worst case is 2^42 comparisons.
+  EXPECT_EQ(render("{{ ('a' * 2000000 + 'b') in 'a' * 4000000 }}"),
+            "chat_template line 1: stopped after 1000000 steps");
   EXPECT_EQ(render("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}"),
             "chat_template line 1: value nests deeper than 200");
   EXPECT_EQ(render("{% set ns = namespace() %}{% for i in range(20000) %}{% set before = ns.m %}"
