@@ -228,14 +228,20 @@ StatusOr<ModelListing> listFolder(const std::string &path) {
   listing.folder = path;
   if (exists(path + "/config.json"))
     listing.configPath = path + "/config.json";
-  if (exists(path + "/" + indexName)) {
+  bool indexed = exists(path + "/" + indexName), whole = exists(path + "/model.safetensors");
+  if (indexed)
     LLMC_RETURN_IF_ERROR(addIndexed(listing));
-  } else if (exists(path + "/model.safetensors")) {
+  if (whole && !listing.weights.ok()) { // shards merged into one file, their index forgotten
+    listing.warnings.push_back(listing.weights.message() + "; model.safetensors is read instead");
+    listing.weights = {};
+    listing.namesWithoutWeights.clear();
+  }
+  if (whole && listing.weightFiles.empty()) {
     LLMC_RETURN_IF_ERROR(addShard(listing, path + "/model.safetensors"));
     LLMC_RETURN_IF_ERROR(sortTensors(listing));
-  } else {
-    LLMC_RETURN_IF_ERROR(addUnindexed(listing));
   }
+  if (!indexed && !whole)
+    LLMC_RETURN_IF_ERROR(addUnindexed(listing));
   if (!listing.weightFiles.empty() || !listing.configPath.empty())
     return listing;
   return listing.weights.ok() ? Status::error(path + ": holds neither config.json nor weights") : listing.weights;

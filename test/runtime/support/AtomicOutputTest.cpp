@@ -1,6 +1,7 @@
 #include "runtime/support/AtomicOutput.h"
 #include "runtime/support/File.h"
 #include "test/runtime/support/TemporaryFolder.h"
+#include <chrono>
 #include <csignal>
 #include <sched.h>
 #include <sys/mount.h>
@@ -185,6 +186,34 @@ TEST(AtomicFolder, KilledWritersAreCleanedUpLivingOnesAreNot) {
   ASSERT_TRUE(writeArtifact(target, "other").ok());
   ASSERT_TRUE(living->commit().ok());
   EXPECT_EQ(*readFile(target + "/" + marker, 10), "living");
+  EXPECT_EQ(here.entries(), 1u);
+}
+
+// Whenever the writer dies, the target is a whole artifact: the first, or one of the writer's.
+TEST(AtomicFolder, KilledAnywhere) {
+  TemporaryFolder here;
+  std::string target = here / "out";
+  auto start = std::chrono::steady_clock::now();
+  ASSERT_TRUE(writeArtifact(target, "first").ok());
+  auto oneWrite = std::chrono::steady_clock::now() - start;
+  int replaced = 0;
+  for (int kill = 0; kill < 50; ++kill) {
+    pid_t child = ::fork();
+    if (child == 0)
+      for (int i = 0;; ++i)
+        if (!writeArtifact(target, std::to_string(i)).ok())
+          ::_exit(1);
+    std::this_thread::sleep_for(oneWrite * kill / 15); // 0 to 3 writes long
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "a write failed";
+    std::string content = readArtifact(target);
+    ASSERT_TRUE(content == "first" || content.find_first_not_of("0123456789") == std::string::npos) << content;
+    replaced += content != "first";
+  }
+  EXPECT_GT(replaced, 0) << "no child came as far as a commit";
+  ASSERT_TRUE(writeArtifact(target, "last").ok());
   EXPECT_EQ(here.entries(), 1u);
 }
 

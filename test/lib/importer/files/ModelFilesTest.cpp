@@ -129,6 +129,21 @@ TEST(ModelFiles, IndexWithoutAnyShard) {
   EXPECT_EQ(errorOf(here.path()), model->requireWeights().message());
 }
 
+TEST(ModelFiles, ForgottenIndexBesideAMergedFile) {
+  TemporaryFolder here;
+  here.write("model.safetensors", shardBytes({{"a", 1}}));
+  here.write(indexName, indexBytes({{"a", shard1}}, 16));
+  StatusOr<ModelFiles> model = ModelFiles::open(here.path());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(firstValue(*model, "a"), 1);
+  EXPECT_EQ(model->tensorNames(), std::vector<std::string>{"a"});
+  EXPECT_TRUE(model->requireWeights().ok());
+  EXPECT_EQ(model->warnings(),
+            std::vector<std::string>{here / indexName +
+                                     ": shard 'model-00001-of-00002.safetensors' is named for 1 tensors "
+                                     "but does not exist; model.safetensors is read instead"});
+}
+
 // Groups 15 and 17.
 TEST(ModelFiles, IndexThatLeavesTheFolder) {
   TemporaryFolder here;
