@@ -5,7 +5,7 @@
 namespace llmc {
 namespace {
 
-// "-00002-of-00003.gguf", as llama.cpp's gguf-split writes it.
+// "-00002-of-00003.gguf", as gguf-split writes it.
 std::string splitSuffix(int64_t number, int64_t count) {
   auto five = [](int64_t n) {
     std::string digits = std::to_string(n);
