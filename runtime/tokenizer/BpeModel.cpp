@@ -12,6 +12,7 @@ namespace {
 
 // Up to here the scan is faster than the heap.
 constexpr size_t scanLimit = 48;
+constexpr std::string_view spaceMark = "\xE2\x96\x81";
 
 struct Symbol {
   int32_t id; // -1: not a token (JoinedText only)
@@ -82,32 +83,67 @@ struct BpeWorkspace : Workspace {
 class BpeModel : public TokenModel {
 public:
   BpeModel(std::shared_ptr<const Vocabulary> vocabulary, BpeOptions options)
-      : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {}
+      : vocabulary_(std::move(vocabulary)), options_(std::move(options)), wordsAreApart_(findWordsAreApart()) {}
 
   std::unique_ptr<Workspace> makeWorkspace() const override { return std::make_unique<BpeWorkspace>(); }
 
   Status encodePiece(std::string_view piece, Workspace &workspace, std::vector<int32_t> &out) const override {
-    if (piece.empty())
-      return {};
     auto &work = static_cast<BpeWorkspace &>(workspace);
-    if (piece.size() > maxCachedBytes) {
-      encodeUncached(piece, work, out);
+    if (!wordsAreApart_) {
+      encodeWord(piece, work, out);
       return {};
     }
-    uint64_t hash = hashBytes(piece);
-    size_t count = 0;
-    if (const int32_t *ids = work.cache.find(piece, hash, count)) {
-      out.insert(out.end(), ids, ids + count);
-      return {};
+    for (size_t begin = 0; begin < piece.size();) {
+      size_t end = nextWord(piece, begin);
+      encodeWord(piece.substr(begin, end - begin), work, out);
+      begin = end;
     }
-    size_t before = out.size();
-    encodeUncached(piece, work, out);
-    work.cache.insert(piece, hash, out.data() + before, out.size() - before);
     return {};
   }
 
 private:
   static constexpr size_t maxCachedBytes = 256;
+
+  // Whether a text may be cut before each U+2581 that follows another character: true when that mark is a token and no
+  // token holds it inside, so that no merge reaches across. Whole texts then fall apart into words, which the cache
+  // knows.
+  bool findWordsAreApart() const {
+    if (options_.start != BpeOptions::Start::Characters || options_.ignoreMerges || !options_.subwordPrefix.empty() ||
+        !options_.wordSuffix.empty() || !vocabulary_->id(spaceMark))
+      return false;
+    for (int32_t id = 0; id < vocabulary_->size(); ++id) {
+      std::optional<std::string_view> token = vocabulary_->token(id);
+      bool merged = options_.rule == BpeOptions::Rule::Table || options_.rankOfId[static_cast<size_t>(id)] >= 0;
+      if (token && merged && vocabulary_->id(*token) == id && nextWord(*token, 0) < token->size())
+        return false;
+    }
+    return true;
+  }
+
+  // Where the word that begins at `begin` ends: before the first mark beyond its leading ones.
+  static size_t nextWord(std::string_view text, size_t begin) {
+    while (text.substr(begin).starts_with(spaceMark))
+      begin += spaceMark.size();
+    return std::min(text.find(spaceMark, begin), text.size());
+  }
+
+  void encodeWord(std::string_view piece, BpeWorkspace &work, std::vector<int32_t> &out) const {
+    if (piece.empty())
+      return;
+    if (piece.size() > maxCachedBytes) {
+      encodeUncached(piece, work, out);
+      return;
+    }
+    uint64_t hash = hashBytes(piece);
+    size_t count = 0;
+    if (const int32_t *ids = work.cache.find(piece, hash, count)) {
+      out.insert(out.end(), ids, ids + count);
+      return;
+    }
+    size_t before = out.size();
+    encodeUncached(piece, work, out);
+    work.cache.insert(piece, hash, out.data() + before, out.size() - before);
+  }
 
   void encodeUncached(std::string_view piece, BpeWorkspace &work, std::vector<int32_t> &out) const {
     if (options_.ignoreMerges) {
@@ -297,6 +333,7 @@ private:
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   BpeOptions options_;
+  bool wordsAreApart_;
 };
 
 } // namespace
