@@ -49,9 +49,9 @@ TEST(GgufConfig, Llama) {
   EXPECT_EQ(spec.vocabulary, 3) << "counted from the tokens";
   EXPECT_EQ(spec.layers.size(), 4u);
   EXPECT_EQ(spec.weights[2].sources[0].tensor, "blk.0.attn_q.weight");
-  EXPECT_EQ(spec.weights[2].sources[0].unpermuteHeads, 4);
-  EXPECT_EQ(spec.weights[3].sources[0].unpermuteHeads, 2); // key
-  EXPECT_EQ(spec.weights[4].sources[0].unpermuteHeads, 0); // value
+  EXPECT_EQ(spec.weights[2].sources[0].unpermuteHeadRows, 16);
+  EXPECT_EQ(spec.weights[3].sources[0].unpermuteHeadRows, 16); // key
+  EXPECT_EQ(spec.weights[4].sources[0].unpermuteHeadRows, 0);  // value
   EXPECT_EQ(factOf(spec, "heads"), "4 (stated as llama.attention.head_count)");
 }
 
@@ -103,7 +103,7 @@ TEST(GgufConfig, Errors) {
   Metadata experts = metadataOf("llama");
   experts.emplace_back("llama.expert_count", 8);
   EXPECT_EQ(ggufError(experts), "model.gguf has a key that family 'llama' does not know and that may change the maths: "
-                              "llama.expert_count; describe or ignore it in the family's model description");
+                                "llama.expert_count; describe or ignore it in the family's model description");
   Metadata heads = metadataOf("llama");
   heads[7].second = Json::array({4, 4, 2, 2});
   EXPECT_EQ(ggufError(heads), "llama.attention.head_count is [4,4,2,2], expected an integer from 1 to 65536");

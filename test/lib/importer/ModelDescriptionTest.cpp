@@ -88,6 +88,19 @@ TEST(ModelDescription, AFolderReplacesAndAdds) {
   EXPECT_FALSE(loadModelDescriptions(folder.path() + "/absent").ok());
 }
 
+TEST(ModelDescription, AnActivationThatNoBlockKnows) {
+  Folder folder;
+  folder.add("mine.json", R"({"family": "mine", "inherits": "llama", "config": {"architectures": ["MineForCausalLM"],
+      "values": {"activation": {"keys": ["hidden_act"], "names": {"silu": "sile"}}}}})");
+  StatusOr<ModelDescriptions> loaded = loadModelDescriptions(folder.path());
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  Json config = fixture::changed("llama-2", {{"architectures", {"MineForCausalLM"}}});
+  StatusOr<ModelSpec> spec = resolveModel(*loaded, HuggingFaceConfig(config));
+  ASSERT_FALSE(spec.ok());
+  EXPECT_EQ(spec.status().message(),
+            "hidden_act 'sile' is no activation of the building blocks (known = gelu, gelu_tanh, silu)");
+}
+
 TEST(ModelDescription, TheEnvironmentNamesAFolder) {
   Folder folder;
   folder.add("mine.json", R"({"family": "other"})");
