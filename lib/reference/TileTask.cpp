@@ -416,7 +416,7 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::LoadVectorOp op) {
   Slot column = slot(op.getColumn()), out = slot(op);
   return Instruction([=, size = op.getWeight().getType().getShape()[0]] {
     if (*column.integers < 0) {
-      op.emitOpError() << "reads from element " << *column.integers << " on";
+      op->emitOpError() << "reads from element " << *column.integers << " on";
       return false;
     }
     std::fill_n(out.floats, out.size, 0.0f);
@@ -435,13 +435,13 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::GatherOp op) {
   Slot index = slot(op.getIndex()), out = slot(op);
   return Instruction([=, packed = *packed] {
     if (*index.integers < 0 || *index.integers >= packed.n) {
-      op.emitOpError() << "reads row " << *index.integers << " of a weight of " << packed.n << " rows";
+      op->emitOpError() << "reads row " << *index.integers << " of a weight of " << packed.n << " rows";
       return false;
     }
     Status status =
         unpackRow(packed, {weight->weight, static_cast<size_t>(*packed.bytes().value())}, *index.integers, out.floats);
     if (!status.ok())
-      op.emitOpError() << status.message();
+      op->emitOpError() << status.message();
     return status.ok();
   });
 }
@@ -453,7 +453,7 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::BatchOp op) {
     const llmc_batch &batch = *memory->batch;
     const int64_t count = fact == tile::BatchFact::LogitRow ? batch.num_logit_rows : batch.num_tokens;
     if (*row.integers < 0 || *row.integers >= count) {
-      op.emitOpError() << "asks for row " << *row.integers << " of " << count;
+      op->emitOpError() << "asks for row " << *row.integers << " of " << count;
       return false;
     }
     const int32_t *facts = fact == tile::BatchFact::Token      ? batch.tokens
