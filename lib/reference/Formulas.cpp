@@ -1,4 +1,5 @@
 #include "lib/reference/Formulas.h"
+#include "lib/importer/files/Dequantize.h"
 #include "lib/weights/SmallFloats.h"
 #include <algorithm>
 #include <cmath>
@@ -126,7 +127,7 @@ float llmc::reference::softcap(float x, float cap) {
   return static_cast<float>(cap * std::tanh(static_cast<double>(x) / cap));
 }
 
-float llmc::reference::roundToBf16(float x) { return f32FromBf16(bf16FromF32(x)); }
+float llmc::reference::roundToBf16(float x) { return fromBf16(bf16FromF32(x)); }
 
 void llmc::reference::attendRow(std::span<const float> query, std::span<const float> keys,
                                 std::span<const float> values, int64_t position, const AttentionShape &shape,

@@ -58,6 +58,7 @@ FailureOr<std::span<const uint8_t>> MemoryPackedWeights::bytes(llm::WeightOp op)
   return std::span<const uint8_t>(found->second);
 }
 
+TileInterpreter::TileInterpreter(ModuleOp module, PackedWeightProvider &weights) : module(module), weights(&weights) {}
 TileInterpreter::~TileInterpreter() = default;
 
 FailureOr<std::unique_ptr<TileInterpreter>> TileInterpreter::create(ModuleOp module, PackedWeightProvider &weights,

@@ -56,7 +56,7 @@ public:
 
 private:
   friend class TileStep;
-  TileInterpreter(mlir::ModuleOp module, PackedWeightProvider &weights) : module(module), weights(&weights) {}
+  TileInterpreter(mlir::ModuleOp module, PackedWeightProvider &weights);
   mlir::LogicalResult placeStates(int64_t numPages);
   mlir::LogicalResult compileTasks();
   mlir::LogicalResult checkBatch(const llmc_batch &batch);

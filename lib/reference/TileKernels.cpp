@@ -1,4 +1,5 @@
 #include "lib/reference/TileKernels.h"
+#include "lib/importer/files/Dequantize.h"
 #include "lib/weights/SmallFloats.h"
 #include <algorithm>
 #include <cfloat>
@@ -107,11 +108,11 @@ void llmc::reference::scaledDot(std::span<const int8_t> codes, std::span<const f
       int32_t sum = 0;
       for (int64_t k = 0; k < valuesPerGroup; ++k)
         sum += x[k] * codeAt(block, layout.form, g, l, k);
-      const float scale = f32FromF16(read<uint16_t>(block + scaleAt + 32 * g + 2 * l)) * scales[group];
+      const float scale = fromF16(read<uint16_t>(block + scaleAt + 32 * g + 2 * l)) * scales[group];
       result[n] = std::fma(static_cast<float>(sum), scale, result[n]);
       if (layout.form != WeightForm::I4M)
         continue;
-      const float minimum = f32FromF16(read<uint16_t>(block + 576 + 32 * g + 2 * l)) * scales[group];
+      const float minimum = fromF16(read<uint16_t>(block + 576 + 32 * g + 2 * l)) * scales[group];
       result[n] = std::fma(static_cast<float>(codeSum), minimum, result[n]);
     }
   }
@@ -170,7 +171,7 @@ uint8_t *CacheView::at(bool value, int64_t head, int64_t position, int64_t chann
 
 float CacheView::load(bool value, int64_t head, int64_t position, int64_t channel) const {
   const uint8_t *bytes = at(value, head, position, channel);
-  return bf16 ? f32FromBf16(read<uint16_t>(bytes)) : read<float>(bytes);
+  return bf16 ? fromBf16(read<uint16_t>(bytes)) : read<float>(bytes);
 }
 
 void CacheView::store(bool value, int64_t head, int64_t position, int64_t channel, float x) const {

@@ -1,3 +1,4 @@
+// A rule for each op that a task may hold, in the order of TileOps.td: one file, because that is where an op is looked up.
 #include "lib/reference/TileTask.h"
 #include "lib/reference/Formulas.h"
 #include "lib/weights/Unpack.h"
@@ -307,43 +308,16 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(arith::ConstantOp op) {
 }
 
 namespace {
+// The ordered predicates are bit sets: 1 equal, 2 greater, 4 less. The unordered ones follow in the same order from 8
+// on.
 bool compares(arith::CmpFPredicate predicate, float a, float b) {
   const bool unordered = std::isnan(a) || std::isnan(b);
-  switch (predicate) {
-  case arith::CmpFPredicate::AlwaysFalse:
-    return false;
-  case arith::CmpFPredicate::AlwaysTrue:
-    return true;
-  case arith::CmpFPredicate::ORD:
-    return !unordered;
-  case arith::CmpFPredicate::UNO:
-    return unordered;
-  case arith::CmpFPredicate::OEQ:
-    return a == b;
-  case arith::CmpFPredicate::OGT:
-    return a > b;
-  case arith::CmpFPredicate::OGE:
-    return a >= b;
-  case arith::CmpFPredicate::OLT:
-    return a < b;
-  case arith::CmpFPredicate::OLE:
-    return a <= b;
-  case arith::CmpFPredicate::ONE:
-    return !unordered && a != b;
-  case arith::CmpFPredicate::UEQ:
-    return unordered || a == b;
-  case arith::CmpFPredicate::UGT:
-    return unordered || a > b;
-  case arith::CmpFPredicate::UGE:
-    return unordered || a >= b;
-  case arith::CmpFPredicate::ULT:
-    return unordered || a < b;
-  case arith::CmpFPredicate::ULE:
-    return unordered || a <= b;
-  case arith::CmpFPredicate::UNE:
-    return unordered || a != b;
-  }
-  return false;
+  if (predicate == arith::CmpFPredicate::AlwaysTrue || predicate == arith::CmpFPredicate::UNO)
+    return unordered || predicate == arith::CmpFPredicate::AlwaysTrue;
+  const int number = static_cast<int>(predicate), set = number < 8 ? number : number - 7;
+  if (unordered)
+    return number >= 8;
+  return (set & 1 && a == b) || (set & 2 && a > b) || (set & 4 && a < b);
 }
 } // namespace
 
@@ -416,7 +390,7 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::LoadVectorOp op) {
   Slot column = slot(op.getColumn()), out = slot(op);
   return Instruction([=, size = op.getWeight().getType().getShape()[0]] {
     if (*column.integers < 0) {
-      op.emitOpError() << "reads from element " << *column.integers << " on";
+      op->emitOpError() << "reads from element " << *column.integers << " on";
       return false;
     }
     std::fill_n(out.floats, out.size, 0.0f);
@@ -435,13 +409,13 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::GatherOp op) {
   Slot index = slot(op.getIndex()), out = slot(op);
   return Instruction([=, packed = *packed] {
     if (*index.integers < 0 || *index.integers >= packed.n) {
-      op.emitOpError() << "reads row " << *index.integers << " of a weight of " << packed.n << " rows";
+      op->emitOpError() << "reads row " << *index.integers << " of a weight of " << packed.n << " rows";
       return false;
     }
     Status status =
         unpackRow(packed, {weight->weight, static_cast<size_t>(*packed.bytes().value())}, *index.integers, out.floats);
     if (!status.ok())
-      op.emitOpError() << status.message();
+      op->emitOpError() << status.message();
     return status.ok();
   });
 }
@@ -453,7 +427,7 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::BatchOp op) {
     const llmc_batch &batch = *memory->batch;
     const int64_t count = fact == tile::BatchFact::LogitRow ? batch.num_logit_rows : batch.num_tokens;
     if (*row.integers < 0 || *row.integers >= count) {
-      op.emitOpError() << "asks for row " << *row.integers << " of " << count;
+      op->emitOpError() << "asks for row " << *row.integers << " of " << count;
       return false;
     }
     const int32_t *facts = fact == tile::BatchFact::Token      ? batch.tokens
