@@ -188,6 +188,10 @@ void RowProgram::prepare(Value tile) {
                      "depend on its result");
   if (task.kept.contains(tile))
     return keep(tile);
+  prepareOperands(op);
+}
+
+void RowProgram::prepareOperands(Operation *op) {
   for (Value operand : op->getOperands()) {
     if (isTile(operand))
       prepare(operand);
@@ -220,19 +224,15 @@ void RowProgram::keep(Value tile) {
     }
   } else if (known != leaves.end()) {
     copy(tile, 0);
+  } else if (isa<tile::LoadOp>(op)) {
+    // `prepare` would keep an eager load, that is, come back here.
+    bool eager = task.eager.erase(tile);
+    prepare(tile);
+    if (eager)
+      task.eager.insert(tile);
+    copy(tile, 0);
   } else {
-    for (Value operand : op->getOperands()) {
-      if (isTile(operand))
-        prepare(operand);
-      else
-        scalar(operand);
-    }
-    if (isa<tile::LoadOp>(op)) {
-      bool eager = task.eager.erase(tile);
-      prepare(tile);
-      if (eager)
-        task.eager.insert(tile);
-    }
+    prepareOperands(op);
     copy(tile, 0);
   }
   bindMemory(tile, buffer);

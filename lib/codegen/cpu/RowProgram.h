@@ -68,6 +68,7 @@ private:
   };
 
   void prepare(mlir::Value tile);
+  void prepareOperands(mlir::Operation *op);
   mlir::Value evaluate(mlir::Value tile, Position position, int64_t lanes);
   mlir::Value evaluateOp(mlir::Operation *op, mlir::Value tile, Position position, int64_t lanes);
   mlir::Value readLeaf(const Leaf &leaf, Position position, int64_t lanes);

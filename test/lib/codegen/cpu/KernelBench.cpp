@@ -1,9 +1,9 @@
 // Rates of the dot kernels: `cpu-kernel-bench FORM ROWS N K [TARGET] [LAYERS]`, one worker. Every launch of a step reads
 // its own weight, so that many layers of few rows measure memory and one layer of many rows measures arithmetic.
 #include "test/lib/codegen/cpu/PackedWeight.h"
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <immintrin.h>
 
 using namespace llmc;
@@ -11,8 +11,11 @@ using namespace llmc::test;
 
 namespace {
 
+// CPU time of the process: other programs on the machine then cost cache and memory bandwidth only.
 double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 std::string moduleOf(const std::string &form, int64_t n, int64_t k, int64_t layers, int64_t layerBytes,
