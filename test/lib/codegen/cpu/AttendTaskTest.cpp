@@ -1,5 +1,5 @@
-// Cache writes and attention: against double-precision softmax with an error bound, and for bits that must not depend on
-// batch, chunking or workers.
+// Cache writes and attention: against double-precision softmax with an error bound, and for bits that must not depend
+// on batch, chunking or workers.
 #include "test/lib/codegen/cpu/PackedWeight.h"
 #include <gtest/gtest.h>
 
@@ -73,8 +73,8 @@ std::string moduleOf(const Case &c) {
 
 // Feeds sequences of `inputs[s]` ([length][channels]) in the given chunks; returns all results [s][length][query].
 using Rows = std::vector<std::vector<float>>; // per sequence
-Rows runSequences(StepProgram &program, const Case &c, const Rows &inputs, const std::vector<std::vector<int32_t>> &steps,
-                  int workers) {
+Rows runSequences(StepProgram &program, const Case &c, const Rows &inputs,
+                  const std::vector<std::vector<int32_t>> &steps, int workers) {
   size_t sequences = inputs.size();
   std::vector<int32_t> done(sequences, 0);
   Batch whole(std::vector<Sequence>(sequences, {0, 200}), static_cast<int32_t>(c.page));
@@ -135,8 +135,9 @@ void checkSequence(const Case &c, const std::vector<float> &x, const std::vector
       for (int64_t d = 0; d < c.depth; ++d) {
         double expected = 0;
         for (int64_t j = first; j <= t; ++j)
-          expected += p[static_cast<size_t>(j - first)] / sum *
-                      cached(x[static_cast<size_t>(j * c.channels() + c.queryChannels() + (c.heads + keyHead) * c.depth + d)]);
+          expected +=
+              p[static_cast<size_t>(j - first)] / sum *
+              cached(x[static_cast<size_t>(j * c.channels() + c.queryChannels() + (c.heads + keyHead) * c.depth + d)]);
         float actual = y[static_cast<size_t>(t * c.queryChannels() + h * c.depth + d)];
         // Values are at most 1 and weights sum to 1: the error is that of scores of about 10 in f32, 1e-6 each.
         ASSERT_NEAR(actual, expected, 4e-6) << "row " << t << " head " << h << " channel " << d;

@@ -1,5 +1,5 @@
-// Rates of the dot kernels: `cpu-kernel-bench FORM ROWS N K [TARGET] [LAYERS]`, one worker. Every launch of a step reads
-// its own weight, so that many layers of few rows measure memory and one layer of many rows measures arithmetic.
+// Rates of the dot kernels: `cpu-kernel-bench FORM ROWS N K [TARGET] [LAYERS]`, one worker. Every launch of a step
+// reads its own weight, so that many layers of few rows measure memory and one layer of many rows measures arithmetic.
 #include "test/lib/codegen/cpu/PackedWeight.h"
 #include <cstdio>
 #include <cstdlib>
@@ -35,10 +35,11 @@ std::string moduleOf(const std::string &form, int64_t n, int64_t k, int64_t laye
   }
   std::string weights, launches;
   for (int64_t layer = 0; layer < layers; ++layer) {
-    weights += "  llm.weight @w" + text(layer) + " : ${W} from [{tensor = \"w\"}] {offset = " +
-               text(layer * layerBytes) + " : i64}\n";
-    launches += "    %w" + text(layer) + " = llm.use_weight @w" + text(layer) + " : ${W}\n    tile.launch @product(%x, %w" +
-                text(layer) + ", %y) : !tile.rows<${K}>, ${W}, !tile.rows<${N}>\n";
+    weights += "  llm.weight @w" + text(layer) +
+               " : ${W} from [{tensor = \"w\"}] {offset = " + text(layer * layerBytes) + " : i64}\n";
+    launches += "    %w" + text(layer) + " = llm.use_weight @w" + text(layer) +
+                " : ${W}\n    tile.launch @product(%x, %w" + text(layer) +
+                ", %y) : !tile.rows<${K}>, ${W}, !tile.rows<${N}>\n";
   }
   std::string module = "module attributes {llmc.max_tokens = ${T} : i64, llmc.page_bytes = 0 : i64} {\n" + weights + R"(
   tile.task @product rows(%row, %column of ${C}) (%x: !tile.rows<${K}>, %w: ${W}, %y: !tile.rows<${N}>) {
@@ -54,14 +55,15 @@ std::string moduleOf(const std::string &form, int64_t n, int64_t k, int64_t laye
     %x = tile.alloc at 0 : !tile.rows<${K}>
     %y = tile.alloc at ${XBYTES} : !tile.rows<${N}>
 )" + launches + "    return\n  }\n}\n";
-  return fill(module, {{"PREPARE", prepare},
-                       {"DOT", dot},
-                       {"W", "!llm.weight<${N}x${K}, " + form + ", tile = 64, panel = " + (quantized ? "16" : "64") + ">"},
-                       {"C", text((n + 63) / 64)},
-                       {"K", text(k)},
-                       {"N", text(n)},
-                       {"T", text(maxTokens)},
-                       {"XBYTES", text((k + 63) / 64 * 256)}});
+  return fill(module,
+              {{"PREPARE", prepare},
+               {"DOT", dot},
+               {"W", "!llm.weight<${N}x${K}, " + form + ", tile = 64, panel = " + (quantized ? "16" : "64") + ">"},
+               {"C", text((n + 63) / 64)},
+               {"K", text(k)},
+               {"N", text(n)},
+               {"T", text(maxTokens)},
+               {"XBYTES", text((k + 63) / 64 * 256)}});
 }
 
 } // namespace
@@ -109,7 +111,8 @@ int main(int argc, char **argv) {
     read = std::min(read, now() - from);
   }
   double bytes = static_cast<double>(weights.size()), flops = 2.0 * rows * n * k * layers;
-  printf("%s %lldx%lldx%lld x%lld %s: compile %.2f s, step %.3f ms, %.1f GFLOP/s, %.2f GB/s of weights (plain read %.2f)\n",
+  printf("%s %lldx%lldx%lld x%lld %s: compile %.2f s, step %.3f ms, %.1f GFLOP/s, %.2f GB/s of weights (plain read "
+         "%.2f)\n",
          form.c_str(), static_cast<long long>(rows), static_cast<long long>(n), static_cast<long long>(k),
          static_cast<long long>(layers), target.c_str(), compile, best * 1e3, flops / best * 1e-9, bytes / best * 1e-9,
          bytes / read * 1e-9);

@@ -141,7 +141,8 @@ TEST(RowTask, GatherDequantizes) {
     uint64_t state = 9;
     const int64_t columns = 70, stride = strideOf(columns), rows = 7;
     PackedWeight w = makeWeight(form, 90, columns, 64, form[0] == 'i' ? 16 : 32, state);
-    std::string type = std::string("!llm.weight<90x70, ") + form + ", tile = 64, panel = " + std::to_string(w.panel) + ">";
+    std::string type =
+        std::string("!llm.weight<90x70, ") + form + ", tile = 64, panel = " + std::to_string(w.panel) + ">";
     for (const Way &way : runnableWays()) {
       SCOPED_TRACE(nameOf(way) + " " + form);
       auto program = StepProgram::compile(fill(kGather, {{"W", type}, {"K", "70"}}), way.target, way.emulate);
