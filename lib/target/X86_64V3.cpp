@@ -1,4 +1,5 @@
-// x86-64-v3: AVX2, FMA and F16C; Haswell (2013), Zen (2017) and later. Caches as on Zen 2 and 3, the smaller of the two lines.
+// x86-64-v3: AVX2, FMA and F16C; Haswell (2013), Zen (2017) and later. Caches as on Zen 2 and 3, the smaller of the two
+// lines.
 #include "lib/target/CpuTarget.h"
 
 llmc::CpuTarget llmc::makeX86_64V3() {

@@ -1,5 +1,5 @@
-// x86-64-v4 with BF16 and VNNI: Cooper Lake, Sapphire Rapids, Zen 4 and later. LLVM's x86-64-v4 has neither, so both are
-// spelled out. Caches as on Zen 4; Sapphire Rapids has more of both.
+// x86-64-v4 with BF16 and VNNI: Cooper Lake, Sapphire Rapids, Zen 4 and later. LLVM's x86-64-v4 has neither, so both
+// are spelled out. Caches as on Zen 4; Sapphire Rapids has more of both.
 #include "lib/target/CpuTarget.h"
 
 llmc::CpuTarget llmc::makeX86_64V4() {

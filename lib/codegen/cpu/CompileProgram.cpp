@@ -86,25 +86,30 @@ FailureOr<CompiledProgram> llmc::cpu::compileProgram(ModuleOp program, const Cpu
   if (failed(emitUnits(program, target, options, result, units)))
     return failure();
 
-  std::vector<std::string> objects(units.size());
-  std::vector<char> done(units.size(), 0);
+  std::vector<OwnedLlvmUnit> lowered;
+  for (Unit &unit : units) {
+    if (!options.dumpDir.empty())
+      dumpModule(*unit.module, options.dumpDir + "/" + unit.name);
+    FailureOr<OwnedLlvmUnit> llvmUnit = lowerToLlvm(*unit.module);
+    if (failed(llvmUnit))
+      return failure();
+    lowered.push_back(std::move(*llvmUnit));
+  }
+  std::vector<std::optional<StatusOr<std::string>>> emitted(units.size());
   llvm::DefaultThreadPool pool(llvm::hardware_concurrency(options.numThreads));
   for (size_t i = 0; i < units.size(); ++i)
     pool.async([&, i] {
-      LowerOptions lower{options.emulate, {}};
-      if (!options.dumpDir.empty()) {
-        lower.dumpPath = options.dumpDir + "/" + units[i].name;
-        dumpModule(*units[i].module, lower.dumpPath);
-      }
-      FailureOr<std::string> object = lowerToObject(*units[i].module, target, lower);
-      if (failed(object))
-        return;
-      objects[i] = std::move(*object);
-      done[i] = 1;
+      std::string dumpPath = options.dumpDir.empty() ? "" : options.dumpDir + "/" + units[i].name;
+      emitted[i] = emitObject(*lowered[i], target, {options.emulate, dumpPath});
     });
   pool.wait();
-  if (llvm::is_contained(done, 0))
-    return failure();
+  std::vector<std::string> objects;
+  for (std::optional<StatusOr<std::string>> &entry : emitted) {
+    StatusOr<std::string> &object = *entry;
+    if (!object.ok())
+      return program.emitError() << object.status().message();
+    objects.push_back(std::move(*object));
+  }
   StatusOr<std::string> shared = linkSharedObject(objects, options.linker);
   if (!shared.ok())
     return program.emitError() << shared.status().message();

@@ -9,10 +9,10 @@
 namespace llmc::cpu {
 
 struct CompileOptions {
-  bool emulate = false;  // portable expansions instead of the target's instructions
-  std::string dumpDir;   // "" or an existing folder for the MLIR, LLVM IR and assembly of every unit
+  bool emulate = false;    // portable expansions instead of the target's instructions
+  std::string dumpDir;     // "" or an existing folder for the MLIR, LLVM IR and assembly of every unit
   unsigned numThreads = 0; // compiling threads; 0: as many as the machine has
-  std::string linker;    // "" or another ld.lld
+  std::string linker;      // "" or another ld.lld
 };
 
 // What was chosen for one task, for the dispatch manifest.
@@ -25,8 +25,8 @@ struct KernelChoice {
 };
 
 struct CompiledProgram {
-  std::string sharedObject;  // exports llmc_step and llmc_abi_version
-  int64_t scratchBytes = 0;  // per worker
+  std::string sharedObject; // exports llmc_step and llmc_abi_version
+  int64_t scratchBytes = 0; // per worker
   std::vector<std::string> requiredFeatures;
   std::vector<KernelChoice> kernels; // in the order of the module
 };

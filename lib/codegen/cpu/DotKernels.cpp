@@ -49,8 +49,8 @@ void emitStep(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, Valu
   for (int64_t offset : offsets)
     words.push_back(k.load(k.vi, weights, offset));
   for (Value word : words)
-    halves.push_back(k.bitcast(
-        arith::AndIOp::create(k.b, word, k.splatInt(static_cast<int32_t>(0xffff0000))).getResult(), k.vf));
+    halves.push_back(
+        k.bitcast(arith::AndIOp::create(k.b, word, k.splatInt(static_cast<int32_t>(0xffff0000))).getResult(), k.vf));
   multiply(halves, 8, 4);
   halves.clear();
   for (Value word : words)
@@ -70,9 +70,8 @@ DotInputLayout llmc::cpu::dotInputLayout(KernelBuilder &k, const WeightGeometry 
   return layout;
 }
 
-void llmc::cpu::emitPasses(KernelBuilder &k, int64_t vectors, int64_t perPass, int64_t panelVectors,
-                           int64_t panelBytes, Value base,
-                           llvm::function_ref<void(Value, ArrayRef<int64_t>, Value)> body) {
+void llmc::cpu::emitPasses(KernelBuilder &k, int64_t vectors, int64_t perPass, int64_t panelVectors, int64_t panelBytes,
+                           Value base, llvm::function_ref<void(Value, ArrayRef<int64_t>, Value)> body) {
   auto offsetOf = [&](int64_t v) { return v / panelVectors * panelBytes + v % panelVectors * 64; };
   int64_t passes = (vectors + perPass - 1) / perPass, per = (vectors + passes - 1) / passes;
   SmallVector<int64_t> offsets;

@@ -1,5 +1,5 @@
-// Kernels that multiply a few rows with one column tile. Every variant keeps one accumulator per output element and adds
-// in ascending order of k, so that a row's result does not depend on how many rows were computed with it.
+// Kernels that multiply a few rows with one column tile. Every variant keeps one accumulator per output element and
+// adds in ascending order of k, so that a row's result does not depend on how many rows were computed with it.
 #pragma once
 #include "lib/codegen/cpu/KernelBuilder.h"
 #include "lib/codegen/cpu/WeightGeometry.h"
@@ -14,8 +14,8 @@ struct RowArray {
 
 // How the prologue must store a row for `emitDotTile`.
 struct DotInputLayout {
-  mlir::Type element;       // bf16 pairs for the bf16 dot, else f32
-  int64_t paddedDepth = 0;  // elements to write, zero past K
+  mlir::Type element;      // bf16 pairs for the bf16 dot, else f32
+  int64_t paddedDepth = 0; // elements to write, zero past K
   int64_t strideBytes = 0;
 };
 DotInputLayout dotInputLayout(KernelBuilder &kernel, const WeightGeometry &weight);
@@ -36,7 +36,6 @@ void emitQuantizedDotTile(KernelBuilder &kernel, const WeightGeometry &weight, i
 // Passes over `vectors` vectors, at most `perPass` at a time. Vector v lies at offsetOf(v) bytes from `base`; the body
 // gets the base of the pass, the offsets of its vectors from there, and its first vector.
 void emitPasses(KernelBuilder &kernel, int64_t vectors, int64_t perPass, int64_t panelVectors, int64_t panelBytes,
-                mlir::Value base,
-                llvm::function_ref<void(mlir::Value, llvm::ArrayRef<int64_t>, mlir::Value)> body);
+                mlir::Value base, llvm::function_ref<void(mlir::Value, llvm::ArrayRef<int64_t>, mlir::Value)> body);
 
 } // namespace llmc::cpu

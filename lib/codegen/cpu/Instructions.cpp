@@ -126,8 +126,8 @@ Value llmc::cpu::emitInstruction(KernelBuilder &k, Instruction instruction, Valu
   // A schedule that chose an illegal instruction is our mistake; the expansion is right all the same, an abort is not.
   if (k.emulate || !isLegal(instruction, k.target))
     return expand(k, instruction, operands);
-  return LLVM::CallIntrinsicOp::create(k.b, resultTypeOf(k, instruction), k.b.getStringAttr(rowOf(instruction).intrinsic),
-                                       operands)
+  return LLVM::CallIntrinsicOp::create(k.b, resultTypeOf(k, instruction),
+                                       k.b.getStringAttr(rowOf(instruction).intrinsic), operands)
       .getResult(0);
 }
 

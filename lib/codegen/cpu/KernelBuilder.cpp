@@ -34,9 +34,7 @@ KernelBuilder::KernelBuilder(ImplicitLocOpBuilder &builder, LLVM::LLVMFuncOp fun
 Value KernelBuilder::i64(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
 Value KernelBuilder::i32(int32_t value) { return arith::ConstantOp::create(b, b.getI32IntegerAttr(value)); }
 Value KernelBuilder::f32(float value) { return arith::ConstantOp::create(b, b.getF32FloatAttr(value)); }
-Value KernelBuilder::splat(float value) {
-  return arith::ConstantOp::create(b, DenseElementsAttr::get(vf, value));
-}
+Value KernelBuilder::splat(float value) { return arith::ConstantOp::create(b, DenseElementsAttr::get(vf, value)); }
 Value KernelBuilder::splatInt(int32_t value, int64_t lanes) {
   return arith::ConstantOp::create(b, DenseElementsAttr::get(vectorOf(lanes, i32Type), value));
 }
@@ -55,9 +53,7 @@ Value KernelBuilder::max(Value x, Value y) { return arith::MaxSIOp::create(b, x,
 Value KernelBuilder::ceilDiv(Value x, int64_t y) { return div(add(x, y - 1), y); }
 Value KernelBuilder::less(Value x, Value y) { return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y); }
 Value KernelBuilder::equal(Value x, Value y) { return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y); }
-Value KernelBuilder::select(Value condition, Value x, Value y) {
-  return arith::SelectOp::create(b, condition, x, y);
-}
+Value KernelBuilder::select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, condition, x, y); }
 
 Value KernelBuilder::at(Value pointer, Value bytes) {
   return LLVM::GEPOp::create(b, pointerType, i8Type, pointer, ValueRange{bytes});

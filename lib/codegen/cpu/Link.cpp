@@ -54,9 +54,9 @@ StatusOr<std::string> llmc::cpu::linkSharedObject(const std::vector<std::string>
     return Status::error("cannot make a temporary folder for the linker");
   std::string output = folder.file("step.so"), messages = folder.file("messages");
   // No build id and no paths: the same objects give the same bytes.
-  std::vector<std::string> arguments = {"ld.lld",         "-shared",      "--build-id=none", "--hash-style=gnu",
-                                        "-znoexecstack",  "-zrelro",      "-znow",           "--gc-sections",
-                                        "-Bsymbolic",     "-o",           output};
+  std::vector<std::string> arguments = {"ld.lld",  "-shared", "--build-id=none", "--hash-style=gnu", "-znoexecstack",
+                                        "-zrelro", "-znow",   "--gc-sections",   "-Bsymbolic",       "-o",
+                                        output};
   for (size_t i = 0; i < objects.size(); ++i) {
     arguments.push_back(folder.file("unit" + llvm::Twine(i) + ".o"));
     LLMC_RETURN_IF_ERROR(writeFile(arguments.back(), objects[i]));

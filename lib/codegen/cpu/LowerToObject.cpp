@@ -121,22 +121,35 @@ void dump(llvm::Module &module, llvm::TargetMachine &machine, StringRef stem) {
 
 } // namespace
 
-FailureOr<std::string> llmc::cpu::lowerToObject(ModuleOp module, const CpuTarget &target, const LowerOptions &options) {
+class llmc::cpu::LlvmUnit {
+public:
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+void LlvmUnitDeleter::operator()(LlvmUnit *unit) const { delete unit; }
+
+FailureOr<OwnedLlvmUnit> llmc::cpu::lowerToLlvm(ModuleOp module) {
   if (failed(lowerToLlvmDialect(module)))
     return failure();
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> llvmModule = translateModuleToLLVMIR(module, context, "llmc");
-  if (!llvmModule)
+  OwnedLlvmUnit unit(new LlvmUnit);
+  unit->module = translateModuleToLLVMIR(module, unit->context, "llmc");
+  if (!unit->module)
     return module.emitError() << "cannot be translated to LLVM IR";
+  return unit;
+}
+
+StatusOr<std::string> llmc::cpu::emitObject(LlvmUnit &unit, const CpuTarget &target, const LowerOptions &options) {
+  llvm::Module &module = *unit.module;
   // Emulated kernels use nothing beyond the plainest target, whatever they were scheduled for.
   const CpuTarget &machineTarget = options.emulate ? knownCpuTargets().front() : target;
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(machineTarget, error);
   if (!machine)
-    return module.emitError() << "LLVM has no code generator for " << machineTarget.llvmTriple << ": " << error;
-  llvmModule->setTargetTriple(llvm::Triple(machineTarget.llvmTriple));
-  llvmModule->setDataLayout(machine->createDataLayout());
-  for (llvm::Function &function : *llvmModule) {
+    return Status::error("LLVM has no code generator for " + machineTarget.llvmTriple + ": " + error);
+  module.setTargetTriple(llvm::Triple(machineTarget.llvmTriple));
+  module.setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : module) {
     function.addFnAttr(llvm::Attribute::NoUnwind);
     if (function.isDeclaration())
       continue;
@@ -145,11 +158,11 @@ FailureOr<std::string> llmc::cpu::lowerToObject(ModuleOp module, const CpuTarget
     function.addFnAttr("prefer-vector-width", std::to_string(machineTarget.vectorBits));
     function.addFnAttr("min-legal-vector-width", std::to_string(machineTarget.vectorBits));
   }
-  optimize(*llvmModule, *machine);
+  optimize(module, *machine);
   if (!options.dumpPath.empty())
-    dump(*llvmModule, *machine, options.dumpPath);
+    dump(module, *machine, options.dumpPath);
   llvm::SmallVector<char> object;
-  if (!emitFile(*llvmModule, *machine, llvm::CodeGenFileType::ObjectFile, object))
-    return module.emitError() << "cannot be emitted as an object file for " << machineTarget.name;
+  if (!emitFile(module, *machine, llvm::CodeGenFileType::ObjectFile, object))
+    return Status::error("LLVM cannot emit object files for " + machineTarget.name);
   return std::string(object.data(), object.size());
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "lib/target/CpuTarget.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <memory>
 #include <string>
 
 namespace llmc::cpu {
@@ -11,7 +12,17 @@ struct LowerOptions {
   std::string dumpPath; // "" or the stem of the .ll and .s files to leave behind
 };
 
-// The bytes of an ELF object. Consumes the module.
-mlir::FailureOr<std::string> lowerToObject(mlir::ModuleOp module, const CpuTarget &target, const LowerOptions &options);
+// A unit between MLIR and machine code: an LLVM module in a context of its own.
+class LlvmUnit;
+struct LlvmUnitDeleter {
+  void operator()(LlvmUnit *unit) const;
+};
+using OwnedLlvmUnit = std::unique_ptr<LlvmUnit, LlvmUnitDeleter>;
+
+// Consumes the module. Not to be called from two threads at a time: running passes may load dialects into the context.
+mlir::FailureOr<OwnedLlvmUnit> lowerToLlvm(mlir::ModuleOp module);
+
+// The bytes of an ELF object. Units are independent of each other: any threads will do.
+StatusOr<std::string> emitObject(LlvmUnit &unit, const CpuTarget &target, const LowerOptions &options);
 
 } // namespace llmc::cpu

@@ -140,8 +140,8 @@ LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launc
 }
 
 void FunctionEmitter::call(KernelBuilder &k, StringRef symbol, ValueRange operands) {
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                          SmallVector<Type>(operands.size(), pointer));
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), SmallVector<Type>(operands.size(), pointer));
   auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   if (!module.lookupSymbol(symbol)) {
     OpBuilder::InsertionGuard guard(b);

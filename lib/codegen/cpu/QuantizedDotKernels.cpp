@@ -65,8 +65,8 @@ SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt, Value group
 // Without VNNI, 8 bits: |x| times w * sign(x) fits vpmaddubsw's 16 bits, as 2 * 127 * 127 < 32768.
 SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt) {
   SmallVector<Value> init(rows, k.splatInt(0, lanes));
-  Value ones = arith::ConstantOp::create(
-      k.b, DenseElementsAttr::get(k.vectorOf(2 * lanes, k.i16Type), static_cast<int16_t>(1)));
+  Value ones =
+      arith::ConstantOp::create(k.b, DenseElementsAttr::get(k.vectorOf(2 * lanes, k.i16Type), static_cast<int16_t>(1)));
   Value flip = arith::ConstantOp::create(k.b, DenseElementsAttr::get(bytesType(), static_cast<int8_t>(-128)));
   return k.loop(k.i64(0), k.i64(8), 1, init, [&](Value quad, ValueRange carried) {
     SmallVector<Value> acc(carried);
@@ -74,8 +74,8 @@ SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt) {
     for (int64_t r = 0; r < rows; ++r) {
       Value x = codes(r, k.add(codesAt, k.mul(quad, 4)));
       Value magnitude = math::AbsIOp::create(k.b, x);
-      Value pairs = emitInstruction(k, Instruction::MaddU8S8,
-                                    {magnitude, emitInstruction(k, Instruction::SignS8, {w, x})});
+      Value pairs =
+          emitInstruction(k, Instruction::MaddU8S8, {magnitude, emitInstruction(k, Instruction::SignS8, {w, x})});
       acc[r] = k.add(acc[r], emitInstruction(k, Instruction::MaddS16, {pairs, ones}));
     }
     return acc;
@@ -123,8 +123,8 @@ void emitBlock(GroupKernel &g, Value block, Value blockIndex, int64_t half, Muta
   };
   for (int64_t group = 0; group < 2; ++group) {
     Value groupIndex = k.add(k.mul(blockIndex, 2), group);
-    SmallVector<Value> sums = g.sums(k.at(block, group * g.weight.groupBytes() + 4 * g.lanes * half),
-                                     k.mul(groupIndex, 32), groupIndex);
+    SmallVector<Value> sums =
+        g.sums(k.at(block, group * g.weight.groupBytes() + 4 * g.lanes * half), k.mul(groupIndex, 32), groupIndex);
     Value scales = column(g.weight.scalesAt() + 32 * group);
     Value minima;
     if (g.weight.form == llm::WeightForm::I4M)
@@ -159,30 +159,29 @@ void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const WeightGeometry &wei
   int64_t halves = kLanes / g.lanes;
   // One row alone has too short a chain per panel: two panels at a time keep the multipliers busy.
   int64_t perPass = rows == 1 && halves == 1 ? 2 : 1;
-  emitPasses(k, weight.vectors, perPass, 1, weight.blockBytes(), tile,
-             [&](Value base, ArrayRef<int64_t> offsets, Value first) {
-               int64_t count = offsets.size(), perVector = halves * rows;
-               Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(k.vectorOf(g.lanes, k.f32Type)));
-               SmallVector<Value> init(count * perVector, zero);
-               SmallVector<Value> sums =
-                   k.loop(k.i64(0), k.i64(weight.blocks), 1, init, [&](Value block, ValueRange carried) {
-                     SmallVector<Value> acc(carried);
-                     Value blocks = k.at(base, k.mul(block, weight.vectors * weight.blockBytes()));
-                     for (int64_t v = 0; v < count; ++v) {
-                       if (k.target.prefetchBytes && rows <= 2)
-                         for (int64_t line = 0; line < weight.blockBytes(); line += 64)
-                           k.prefetch(blocks, offsets[v] + line + k.target.prefetchBytes);
-                       for (int64_t half = 0; half < halves; ++half)
-                         emitBlock(g, k.at(blocks, offsets[v]), block, half,
-                                   MutableArrayRef<Value>(acc).slice(v * perVector + half * rows, rows));
-                     }
-                     return acc;
-                   });
-               Value to = k.at(result.pointer, k.mul(first, 64));
-               for (int64_t v = 0; v < count; ++v)
-                 for (int64_t half = 0; half < halves; ++half)
-                   for (int64_t r = 0; r < rows; ++r)
-                     k.store(sums[v * perVector + half * rows + r], to,
-                             r * result.strideBytes + v * 64 + half * 4 * g.lanes);
-             });
+  emitPasses(
+      k, weight.vectors, perPass, 1, weight.blockBytes(), tile,
+      [&](Value base, ArrayRef<int64_t> offsets, Value first) {
+        int64_t count = offsets.size(), perVector = halves * rows;
+        Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(k.vectorOf(g.lanes, k.f32Type)));
+        SmallVector<Value> init(count * perVector, zero);
+        SmallVector<Value> sums = k.loop(k.i64(0), k.i64(weight.blocks), 1, init, [&](Value block, ValueRange carried) {
+          SmallVector<Value> acc(carried);
+          Value blocks = k.at(base, k.mul(block, weight.vectors * weight.blockBytes()));
+          for (int64_t v = 0; v < count; ++v) {
+            if (k.target.prefetchBytes && rows <= 2)
+              for (int64_t line = 0; line < weight.blockBytes(); line += 64)
+                k.prefetch(blocks, offsets[v] + line + k.target.prefetchBytes);
+            for (int64_t half = 0; half < halves; ++half)
+              emitBlock(g, k.at(blocks, offsets[v]), block, half,
+                        MutableArrayRef<Value>(acc).slice(v * perVector + half * rows, rows));
+          }
+          return acc;
+        });
+        Value to = k.at(result.pointer, k.mul(first, 64));
+        for (int64_t v = 0; v < count; ++v)
+          for (int64_t half = 0; half < halves; ++half)
+            for (int64_t r = 0; r < rows; ++r)
+              k.store(sums[v * perVector + half * rows + r], to, r * result.strideBytes + v * 64 + half * 4 * g.lanes);
+      });
 }

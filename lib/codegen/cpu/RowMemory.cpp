@@ -111,8 +111,7 @@ void RowProgram::emitAppend(tile::AppendOp op) {
     return;
   }
   // A key is one column of its panel: its channels lie `panel` elements apart.
-  Value element = k.add(k.mul(head, page * depth),
-                        k.add(k.mul(k.div(slot, panel), depth * panel), k.rem(slot, panel)));
+  Value element = k.add(k.mul(head, page * depth), k.add(k.mul(k.div(slot, panel), depth * panel), k.rem(slot, panel)));
   Value target = k.at(base, k.mul(element, bytes));
   Type stored = bytes == 2 ? k.i16Type : k.i32Type;
   Value buffer = k.allocate((depth + 2 * kLanes) * bytes);
@@ -154,8 +153,8 @@ void RowProgram::emitGatherQuantized(tile::GatherOp op, Value index, Value buffe
   WeightGeometry weight(op.getWeight().getType());
   bool bytes = weight.form == llm::WeightForm::I8;
   Value place = k.rem(index, weight.tile), lane = k.rem(place, 16);
-  Value offset = k.add(k.mul(k.div(index, weight.tile), weight.tileBytes()),
-                       k.mul(k.div(place, 16), weight.blockBytes()));
+  Value offset =
+      k.add(k.mul(k.div(index, weight.tile), weight.tileBytes()), k.mul(k.div(place, 16), weight.blockBytes()));
   Value tile = k.at(task.operands.lookup(op.getWeight()), offset);
   auto half = [&](Value block, Value group, int64_t at) -> Value {
     Value pointer = k.at(block, k.add(k.add(k.mul(group, 32), k.mul(lane, 2)), at));
@@ -178,8 +177,8 @@ void RowProgram::emitGatherQuantized(tile::GatherOp op, Value index, Value buffe
         word = arith::ShRUIOp::create(k.b, word, shift);
       }
       for (int64_t i = 0; i < 4; ++i) {
-        Value code = arith::AndIOp::create(k.b, arith::ShRUIOp::create(k.b, word, k.i32(8 * i)),
-                                           k.i32(bytes ? 255 : 15));
+        Value code =
+            arith::AndIOp::create(k.b, arith::ShRUIOp::create(k.b, word, k.i32(8 * i)), k.i32(bytes ? 255 : 15));
         code = k.sub(code, k.i32(static_cast<int32_t>(weight.zeroPoint())));
         Value value = k.mulF(arith::SIToFPOp::create(k.b, k.f32Type, code), scale);
         if (minimum)

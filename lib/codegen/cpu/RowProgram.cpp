@@ -188,6 +188,10 @@ void RowProgram::prepare(Value tile) {
                      "depend on its result");
   if (task.kept.contains(tile))
     return keep(tile);
+  prepareOperands(op);
+}
+
+void RowProgram::prepareOperands(Operation *op) {
   for (Value operand : op->getOperands()) {
     if (isTile(operand))
       prepare(operand);
@@ -220,19 +224,15 @@ void RowProgram::keep(Value tile) {
     }
   } else if (known != leaves.end()) {
     copy(tile, 0);
+  } else if (isa<tile::LoadOp>(op)) {
+    // `prepare` would keep an eager load, that is, come back here.
+    bool eager = task.eager.erase(tile);
+    prepare(tile);
+    if (eager)
+      task.eager.insert(tile);
+    copy(tile, 0);
   } else {
-    for (Value operand : op->getOperands()) {
-      if (isTile(operand))
-        prepare(operand);
-      else
-        scalar(operand);
-    }
-    if (isa<tile::LoadOp>(op)) {
-      bool eager = task.eager.erase(tile);
-      prepare(tile);
-      if (eager)
-        task.eager.insert(tile);
-    }
+    prepareOperands(op);
     copy(tile, 0);
   }
   bindMemory(tile, buffer);
@@ -254,7 +254,8 @@ Value RowProgram::evaluateOp(Operation *op, Value tile, Position position, int64
   if (auto splat = dyn_cast<tile::SplatOp>(op))
     return k.broadcast(scalar(splat.getInput()));
   if (auto slice = dyn_cast<tile::SliceOp>(op))
-    return evaluate(slice.getInput(), {position.base, position.offset + static_cast<int64_t>(slice.getOffset())}, lanes);
+    return evaluate(slice.getInput(), {position.base, position.offset + static_cast<int64_t>(slice.getOffset())},
+                    lanes);
   if (auto concat = dyn_cast<tile::ConcatOp>(op)) {
     int64_t at = 0;
     for (Value piece : concat.getInputs()) {
@@ -349,9 +350,7 @@ Value RowProgram::emitReduce(tile::ReduceOp op) {
   Value input = op.getInput();
   prepare(input);
   bool isAdd = op.getReduction() == tile::Reduction::Add;
-  auto combine = [&](Value partial, Value vector) {
-    return isAdd ? k.addF(partial, vector) : k.maxF(partial, vector);
-  };
+  auto combine = [&](Value partial, Value vector) { return isAdd ? k.addF(partial, vector) : k.maxF(partial, vector); };
   int64_t size = sizeOf(input), whole = size / kLanes * kLanes;
   Value partial = k.splat(isAdd ? 0.0f : -std::numeric_limits<float>::infinity());
   if (whole > 0)

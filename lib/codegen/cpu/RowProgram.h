@@ -1,5 +1,5 @@
-// The generic lowering of a task's body for one row: chains of elementwise ops become one loop over vectors of 16, values
-// are evaluated where they are used and kept in memory only where they are used again, sliced or put together.
+// The generic lowering of a task's body for one row: chains of elementwise ops become one loop over vectors of 16,
+// values are evaluated where they are used and kept in memory only where they are used again, sliced or put together.
 #pragma once
 #include "dialects/tile/TileDialect.h"
 #include "lib/codegen/cpu/KernelBuilder.h"
@@ -18,7 +18,7 @@ struct PlanFacts {
 struct TaskContext {
   tile::TaskOp task;
   PlanFacts plan;
-  mlir::Value context, batch;                       // pointers to llmc_step_context and llmc_batch
+  mlir::Value context, batch;                        // pointers to llmc_step_context and llmc_batch
   llvm::DenseMap<mlir::Value, mlir::Value> operands; // argument of the body -> pointer
   llvm::DenseMap<mlir::Value, int64_t> rowStride;    // rows argument -> elements between rows
   // Values that are kept in memory; loads that must be copied before a store overwrites them.
@@ -68,6 +68,7 @@ private:
   };
 
   void prepare(mlir::Value tile);
+  void prepareOperands(mlir::Operation *op);
   mlir::Value evaluate(mlir::Value tile, Position position, int64_t lanes);
   mlir::Value evaluateOp(mlir::Operation *op, mlir::Value tile, Position position, int64_t lanes);
   mlir::Value readLeaf(const Leaf &leaf, Position position, int64_t lanes);

@@ -33,7 +33,9 @@ Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
   schedule.kernelRows = 6;
   schedule.instruction = dot ? "vdpbf16ps" : "fma";
   schedule.rowBlock = chooseRowBlock(weight.getShape()[1] * (dot ? 2 : 4), schedule.kernelRows, target);
-  schedule.reason = !bf16 ? "f32 weights" : dot ? "bf16 weights" : "bf16 weights, expanded: no bf16 dot on " + target.name;
+  schedule.reason = !bf16 ? "f32 weights"
+                    : dot ? "bf16 weights"
+                          : "bf16 weights, expanded: no bf16 dot on " + target.name;
   return schedule;
 }
 

@@ -80,9 +80,9 @@ void TaskEmitter::storeInput(Value row, Value to, Operation *dot, const WeightGe
   } else {
     auto scaled = cast<tile::ScaledDotOp>(dot);
     QuantizedInputLayout layout = quantizedInputLayout(k, weight);
-    program.quantizeInto(scaled.getCodes().getDefiningOp<tile::QuantizeOp>(),
-                         {to, k.at(to, layout.scalesAt), k.at(to, layout.startAt), k.at(to, layout.sumsAt),
-                          layout.zeroPoint});
+    program.quantizeInto(
+        scaled.getCodes().getDefiningOp<tile::QuantizeOp>(),
+        {to, k.at(to, layout.scalesAt), k.at(to, layout.startAt), k.at(to, layout.sumsAt), layout.zeroPoint});
   }
   ok &= !program.failed();
 }
@@ -145,11 +145,11 @@ LogicalResult TaskEmitter::emitDot() {
                                    << ", which has " << tiles << " tiles of whole panels of 16";
 
   RowArray input;
-  input.strideBytes = weight.isQuantized() ? quantizedInputLayout(k, weight).strideBytes
-                                           : dotInputLayout(k, weight).strideBytes;
+  input.strideBytes =
+      weight.isQuantized() ? quantizedInputLayout(k, weight).strideBytes : dotInputLayout(k, weight).strideBytes;
   input.pointer = k.allocate(schedule.rowBlock * input.strideBytes);
-  // With rows for everybody each worker takes its own; else all rows are prepared by every worker, which costs less than
-  // a barrier, and the column tiles are shared out.
+  // With rows for everybody each worker takes its own; else all rows are prepared by every worker, which costs less
+  // than a barrier, and the column tiles are shared out.
   Value byRows = k.less(k.add(workers, -1), k.div(rowCount, schedule.rowBlock));
   auto [fromRow, toRow] = shareOf(rowCount, schedule.kernelRows);
   auto [fromColumn, toColumn] = shareOf(k.i64(columnsOf(task)), 1);

@@ -26,9 +26,7 @@ struct WeightGeometry {
   int64_t blockBytes() const { return form == llm::WeightForm::I4M ? 640 : scalesAt() + 64; }
   int64_t tileBytes() const { return isQuantized() ? blocks * vectors * blockBytes() : steps() * vectors * 64; }
   // What a stored code holds beyond its value.
-  int64_t zeroPoint() const {
-    return form == llm::WeightForm::I8 ? 128 : form == llm::WeightForm::I4 ? 8 : 0;
-  }
+  int64_t zeroPoint() const { return form == llm::WeightForm::I8 ? 128 : form == llm::WeightForm::I4 ? 8 : 0; }
 };
 
 } // namespace llmc::cpu

@@ -1,5 +1,5 @@
-// Dots with plain and quantised weights against loops in the documented order, to the bit: every form, target and number
-// of workers, at shapes around the sizes of kernels, panels and row blocks.
+// Dots with plain and quantised weights against loops in the documented order, to the bit: every form, target and
+// number of workers, at shapes around the sizes of kernels, panels and row blocks.
 #include "test/lib/codegen/cpu/PackedWeight.h"
 #include "test/lib/codegen/cpu/StepRunner.h"
 #include <gtest/gtest.h>
@@ -83,7 +83,9 @@ std::vector<float> runProduct(StepProgram &program, const Shape &s, const Packed
   return y;
 }
 
-void checkShape(const Shape &s, const std::vector<int64_t> &tokenCounts) {
+enum class Ways { All, Native }; // emulation is the same code path for every shape: a few of them show it
+
+void checkShape(const Shape &s, const std::vector<int64_t> &tokenCounts, Ways which = Ways::Native) {
   uint64_t state = static_cast<uint64_t>(s.rows * 1000 + s.columns);
   PackedWeight weight = makeWeight(s.form, s.rows, s.columns, s.tile, s.panel, state);
   int64_t most = *std::max_element(tokenCounts.begin(), tokenCounts.end());
@@ -96,6 +98,8 @@ void checkShape(const Shape &s, const std::vector<int64_t> &tokenCounts) {
     expected.insert(expected.end(), row.begin(), row.end());
   }
   for (const Way &way : runnableWays()) {
+    if (way.emulate && which == Ways::Native)
+      continue;
     SCOPED_TRACE(nameOf(way) + ": " + s.form + " " + std::to_string(s.rows) + "x" + std::to_string(s.columns));
     auto program = StepProgram::compile(moduleOf(s), way.target, way.emulate);
     ASSERT_TRUE(program);
@@ -114,13 +118,13 @@ void checkShape(const Shape &s, const std::vector<int64_t> &tokenCounts) {
 // One row, kernel rows - 1, kernel rows and + 1, two row blocks and one row.
 TEST(DotTask, RowCounts) {
   for (const char *form : {"f32", "bf16", "i8", "i4", "i4m"})
-    checkShape({form, 130, 96, 64, form[0] == 'i' ? 16 : 64}, {1, 2, 3, 4, 5, 6, 7, 13, 129, 255});
+    checkShape({form, 130, 96, 64, form[0] == 'i' ? 16 : 64}, {1, 2, 3, 4, 5, 6, 7, 13, 129, 255}, Ways::All);
 }
 
 // K around pairs, vectors and groups.
 TEST(DotTask, Depths) {
   for (const char *form : {"f32", "bf16", "i8", "i4", "i4m"})
-    for (int64_t depth : {1, 15, 16, 17, 31, 33, 63, 64, 65, 576})
+    for (int64_t depth : {1, 15, 16, 17, 33, 63, 65, 576})
       checkShape({form, 64, depth, 64, form[0] == 'i' ? 16 : 64}, {1, 7});
 }
 

@@ -120,9 +120,7 @@ void StepProgram::run(const Batch &batch, const Memory &memory, int workers) {
       context.record_rows = memory.recordRows;
       context.worker = worker;
       context.num_workers = workers;
-      context.barrier = [](void *state, int32_t) {
-        static_cast<std::barrier<> *>(state)->arrive_and_wait();
-      };
+      context.barrier = [](void *state, int32_t) { static_cast<std::barrier<> *>(state)->arrive_and_wait(); };
       context.barrier_state = &barrier;
       step(&context);
     });

@@ -1,0 +1,205 @@
+// Cache writes and attention: against double-precision softmax with an error bound, and for bits that must not depend
+// on batch, chunking or workers.
+#include "test/lib/codegen/cpu/PackedWeight.h"
+#include <gtest/gtest.h>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+
+// q, k and v of all heads side by side in the rows of %x; keys and values are appended, then attended to.
+const char *kAttention = R"mlir(
+module attributes {llmc.max_tokens = 256 : i64, llmc.page_bytes = ${PAGEBYTES} : i64} {
+  llm.state @kv : ${KV} {offset = ${OFFSET} : i64}
+  tile.task @append rows(%row, %column of ${H}) (%x: !tile.rows<${X}>, %kv: ${KV}, %batch: !llm.batch) {
+    %d = arith.constant ${D} : index
+    %kstart = arith.constant ${KSTART} : index
+    %vstart = arith.constant ${VSTART} : index
+    %at = arith.muli %column, %d : index
+    %kat = arith.addi %at, %kstart : index
+    %vat = arith.addi %at, %vstart : index
+    %k = tile.load %x[%row, %kat] : !tile.rows<${X}> -> tensor<${D}xf32>
+    %v = tile.load %x[%row, %vat] : !tile.rows<${X}> -> tensor<${D}xf32>
+    tile.append key %k, %kv[%column], %batch[%row] : tensor<${D}xf32>, ${KV}
+    tile.append value %v, %kv[%column], %batch[%row] : tensor<${D}xf32>, ${KV}
+  }
+  tile.task @attend rows(%row, %column of ${H}) (%x: !tile.rows<${X}>, %kv: ${KV}, %batch: !llm.batch, %y: !tile.rows<${Q}>) {
+    %gd = arith.constant ${GD} : index
+    %at = arith.muli %column, %gd : index
+    %q = tile.load %x[%row, %at] : !tile.rows<${X}> -> tensor<${GD}xf32>
+    %o = tile.attend %q, %kv[%column], %batch[%row] {scale = ${SCALE} : f32, softcap = ${CAP} : f32, window = ${WINDOW} : i64} : tensor<${GD}xf32>, ${KV}
+    tile.store %o, %y[%row, %at] : tensor<${GD}xf32>, !tile.rows<${Q}>
+  }
+  func.func @step(%batch: !llm.batch) {
+    %kv = llm.use_state @kv : ${KV}
+    %x = tile.alloc at 0 : !tile.rows<${X}>
+    %y = tile.alloc at ${XBYTES} : !tile.rows<${Q}>
+    tile.launch @append(%x, %kv, %batch) : !tile.rows<${X}>, ${KV}, !llm.batch
+    tile.launch @attend(%x, %kv, %batch, %y) : !tile.rows<${X}>, ${KV}, !llm.batch, !tile.rows<${Q}>
+    return
+  }
+})mlir";
+
+struct Case {
+  int64_t depth = 64, group = 3, heads = 2, page = 64, window = 0;
+  std::string element = "bf16";
+  std::string cap = "0.0";
+  int64_t queryChannels() const { return heads * group * depth; }
+  int64_t channels() const { return queryChannels() + 2 * heads * depth; }
+};
+
+int64_t strideOf(int64_t channels) { return (channels + 63) / 64 * 64; }
+
+std::string moduleOf(const Case &c) {
+  auto text = [](int64_t value) { return std::to_string(value); };
+  int64_t bytes = c.element == "bf16" ? 2 : 4, layer = 2 * c.heads * c.depth * c.page * bytes;
+  return fill(kAttention, {{"KV", "!llm.kv<" + text(c.heads) + "x" + text(c.depth) + "x" + c.element +
+                                      ", page = " + text(c.page) + ", panel = 16>"},
+                           {"PAGEBYTES", text(2 * layer)},
+                           {"OFFSET", text(layer)},
+                           {"H", text(c.heads)},
+                           {"D", text(c.depth)},
+                           {"GD", text(c.group * c.depth)},
+                           {"Q", text(c.queryChannels())},
+                           {"X", text(c.channels())},
+                           {"KSTART", text(c.queryChannels())},
+                           {"VSTART", text(c.queryChannels() + c.heads * c.depth)},
+                           {"SCALE", "0.125"},
+                           {"CAP", c.cap},
+                           {"WINDOW", text(c.window)},
+                           {"XBYTES", text(strideOf(c.channels()) * 4)}});
+}
+
+// Feeds sequences of `inputs[s]` ([length][channels]) in the given chunks; returns all results [s][length][query].
+using Rows = std::vector<std::vector<float>>; // per sequence
+Rows runSequences(StepProgram &program, const Case &c, const Rows &inputs,
+                  const std::vector<std::vector<int32_t>> &steps, int workers) {
+  size_t sequences = inputs.size();
+  std::vector<int32_t> done(sequences, 0);
+  Batch whole(std::vector<Sequence>(sequences, {0, 200}), static_cast<int32_t>(c.page));
+  int64_t bytes = c.element == "bf16" ? 2 : 4;
+  // Pages start as NaN: what was never written must never count.
+  AlignedBytes kv(static_cast<size_t>(whole.numPages * 4 * c.heads * c.depth * c.page * bytes), 0xff);
+  Rows outputs(sequences);
+  for (const std::vector<int32_t> &step : steps) {
+    std::vector<Sequence> batchSequences;
+    AlignedBytes arena(static_cast<size_t>(256 * (strideOf(c.channels()) + strideOf(c.queryChannels())) * 4));
+    int64_t row = 0;
+    for (size_t s = 0; s < sequences; ++s) {
+      batchSequences.push_back({done[s], step[s]});
+      for (int32_t i = 0; i < step[s]; ++i, ++row)
+        std::copy_n(inputs[s].begin() + (done[s] + i) * c.channels(), c.channels(),
+                    arena.floats() + row * strideOf(c.channels()));
+      done[s] += step[s];
+    }
+    Batch batch(batchSequences, static_cast<int32_t>(c.page));
+    batch.pageTable = whole.pageTable;
+    batch.pageStride = whole.pageStride;
+    StepProgram::Memory memory;
+    memory.arena = arena.data();
+    memory.kv = kv.data();
+    program.run(batch, memory, workers);
+    row = 0;
+    for (size_t s = 0; s < sequences; ++s)
+      for (int32_t i = 0; i < step[s]; ++i, ++row) {
+        float *out = arena.floats() + 256 * strideOf(c.channels()) + row * strideOf(c.queryChannels());
+        outputs[s].insert(outputs[s].end(), out, out + c.queryChannels());
+      }
+  }
+  return outputs;
+}
+
+// Attention of one sequence in double precision from the cached (rounded) keys and values.
+void checkSequence(const Case &c, const std::vector<float> &x, const std::vector<float> &y) {
+  int64_t length = static_cast<int64_t>(x.size()) / c.channels();
+  double cap = std::stod(c.cap);
+  auto cached = [&](float value) { return c.element == "bf16" ? fromBf16(bf16Bits(value)) : value; };
+  for (int64_t t = 0; t < length; ++t)
+    for (int64_t h = 0; h < c.heads * c.group; ++h) {
+      int64_t keyHead = h / c.group, first = c.window ? std::max<int64_t>(0, t - c.window + 1) : 0;
+      const float *q = &x[static_cast<size_t>(t * c.channels() + h * c.depth)];
+      std::vector<double> p;
+      double sum = 0;
+      for (int64_t j = first; j <= t; ++j) {
+        const float *k = &x[static_cast<size_t>(j * c.channels() + c.queryChannels() + keyHead * c.depth)];
+        double score = 0;
+        for (int64_t d = 0; d < c.depth; ++d)
+          score += static_cast<double>(q[d]) * cached(k[d]);
+        score *= 0.125;
+        if (cap > 0)
+          score = cap * std::tanh(score / cap);
+        p.push_back(std::exp(score));
+        sum += p.back();
+      }
+      for (int64_t d = 0; d < c.depth; ++d) {
+        double expected = 0;
+        for (int64_t j = first; j <= t; ++j)
+          expected +=
+              p[static_cast<size_t>(j - first)] / sum *
+              cached(x[static_cast<size_t>(j * c.channels() + c.queryChannels() + (c.heads + keyHead) * c.depth + d)]);
+        float actual = y[static_cast<size_t>(t * c.queryChannels() + h * c.depth + d)];
+        // Values are at most 1 and weights sum to 1: the error is that of scores of about 10 in f32, 1e-6 each.
+        ASSERT_NEAR(actual, expected, 4e-6) << "row " << t << " head " << h << " channel " << d;
+      }
+    }
+}
+
+Rows randomRows(const Case &c, const std::vector<int64_t> &lengths, uint64_t state) {
+  Rows rows;
+  for (int64_t length : lengths) {
+    rows.emplace_back(static_cast<size_t>(length * c.channels()));
+    for (float &value : rows.back())
+      value = randomFloat(state);
+  }
+  return rows;
+}
+
+void checkCase(const Case &c) {
+  Rows inputs = randomRows(c, {70, 17}, static_cast<uint64_t>(c.depth + c.window));
+  for (const Way &way : runnableWays()) {
+    SCOPED_TRACE(nameOf(way) + " depth " + std::to_string(c.depth) + " group " + std::to_string(c.group) + " window " +
+                 std::to_string(c.window) + " " + c.element);
+    auto program = StepProgram::compile(moduleOf(c), way.target, way.emulate);
+    ASSERT_TRUE(program);
+    Rows whole = runSequences(*program, c, inputs, {{70, 17}}, 1);
+    for (size_t s = 0; s < inputs.size(); ++s)
+      ASSERT_NO_FATAL_FAILURE(checkSequence(c, inputs[s], whole[s]));
+    // The same rows in other chunks, around pages and blocks, with other workers: the same bits.
+    EXPECT_EQ(runSequences(*program, c, inputs, {{63, 1}, {1, 15}, {1, 0}, {5, 1}}, 3), whole);
+    Rows one = runSequences(*program, c, {inputs[1]}, {{16}, {1}}, 2);
+    EXPECT_EQ(one[0], whole[1]);
+  }
+}
+
+} // namespace
+
+TEST(AttendTask, HeadSizes) {
+  for (int64_t depth : {16, 64, 80, 96, 128, 256}) {
+    Case c;
+    c.depth = depth;
+    checkCase(c);
+  }
+}
+
+TEST(AttendTask, GroupSizesAndElements) {
+  for (int64_t group : {1, 3, 4})
+    for (const char *element : {"f32", "bf16"}) {
+      Case c;
+      c.group = group;
+      c.element = element;
+      checkCase(c);
+    }
+}
+
+TEST(AttendTask, WindowsPagesAndSoftcap) {
+  for (int64_t window : {1, 16, 33, 64, 65}) {
+    Case c;
+    c.window = window;
+    c.page = window == 33 ? 16 : 64;
+    checkCase(c);
+  }
+  Case capped;
+  capped.cap = "5.0";
+  checkCase(capped);
+}
