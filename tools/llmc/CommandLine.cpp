@@ -17,7 +17,6 @@ using namespace llmc;
 namespace {
 
 const char *modelHelp = "a model: Hugging Face folder, .gguf file or config.json";
-const char *eitherHelp = "a model, or an artifact that `llmc compile` wrote";
 
 void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option("--target", options.target, "CPU level to compile for; `llmc doctor` lists them")->capture_default_str();
@@ -80,7 +79,6 @@ struct CommandLine {
     sub.add_option("MODEL", inspect.model, modelHelp)->required();
     sub.add_option("--models", inspect.models, "folder of model descriptions that overlay the built-in ones");
     sub.add_flag("--json", inspect.json, "one JSON object on stdout");
-    sub.add_flag("-v,--verbose", "say more");
   }
 };
 

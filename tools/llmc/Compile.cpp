@@ -113,7 +113,7 @@ struct PlacedWeight {
 StatusOr<std::vector<PlacedWeight>> placedWeights(ModuleOp module) {
   std::vector<PlacedWeight> placed;
   for (auto weight : module.getOps<llm::WeightOp>()) {
-    LLMC_ASSIGN_OR_RETURN(WeightRecipe recipe, recipeOf(weight));
+    WeightRecipe recipe = recipeOf(weight);
     LLMC_ASSIGN_OR_RETURN(PackedLayout layout, layoutOf(cast<llm::WeightType>(weight.getType())));
     auto offset = weight->getAttrOfType<IntegerAttr>("offset");
     placed.push_back({std::move(recipe), layout, static_cast<uint64_t>(offset.getInt())});

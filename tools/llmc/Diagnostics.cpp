@@ -1,4 +1,5 @@
 #include "tools/llmc/Diagnostics.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include <cstdio>
 
