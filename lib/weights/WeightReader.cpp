@@ -40,8 +40,8 @@ WeightRecipe recipeOf(llm::WeightOp weight) {
   for (auto entries : weight.getSources().getAsRange<mlir::DictionaryAttr>()) {
     WeightSource source;
     source.tensor = entries.getAs<mlir::StringAttr>("tensor").str();
-    if (auto rows = entries.getAs<mlir::ArrayAttr>("rows"))
-      source.rows = {llvm::cast<mlir::IntegerAttr>(rows[0]).getInt(), llvm::cast<mlir::IntegerAttr>(rows[1]).getInt()};
+    if (auto rows = entries.getAs<mlir::DenseI64ArrayAttr>("rows"))
+      source.rows = {rows[0], rows[1]};
     if (auto unpermute = entries.getAs<mlir::IntegerAttr>("unpermute"))
       source.unpermuteHeadRows = unpermute.getInt();
     recipe.sources.push_back(std::move(source));

@@ -16,6 +16,7 @@ using namespace llmc;
 
 namespace {
 
+const char *eitherHelp = "a model, or an artifact that `llmc compile` wrote";
 const char *modelHelp = "a model: Hugging Face folder, .gguf file or config.json";
 
 void addCompileOptions(CLI::App &app, CompileOptions &options) {
@@ -57,6 +58,7 @@ struct CommandLine {
     app.set_version_flag("--version", "llmc 0.1.0");
     addCompile();
     addInspect();
+    addLogits();
   }
 
   template <typename Command> CLI::App &add(const char *name, const char *help, Command &command, int (*run)(const Command &)) {
@@ -72,6 +74,23 @@ struct CommandLine {
     addCompileOptions(sub, compile.options);
     sub.add_option("--dump-phases", compile.options.dumpPhases, "folder for the IR after each phase, as llmc-opt reads it");
     sub.add_option("--stop-after", compile.options.stopAfter, "last phase to run; nothing is written but dumps");
+  }
+
+  void addLogits() {
+    CLI::App &sub = add("logits", "logits of every position, as a safetensors file", logits, runLogits);
+    sub.add_option("MODEL", logits.model, eitherHelp)->required();
+    sub.add_option("--ids", logits.ids, "file {\"sequences\": [[1, 2, 3], [4, 5]]}")->required();
+    sub.add_option("-o,--output", logits.output, "safetensors file: logits.S, with --hidden also hidden.S.i and normed.S")
+        ->required();
+    sub.add_option("--executor", logits.executor, "compiled program, or an interpreter of the llm module or the tile tasks")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, Executor>{
+            {"compiled", Executor::Compiled}, {"reference", Executor::Reference}, {"tile", Executor::Tile}}));
+    sub.add_flag("--hidden", logits.hidden, "also the residual stream after each layer");
+    sub.add_option("--chunk", logits.chunk, "prefill in chunks of N tokens (default: whole)")->check(CLI::Range(1, 1 << 20));
+    sub.add_option("--batch", logits.together, "sequences in one batch, or one after another")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"together", true}, {"separate", false}}));
+    sub.add_option("--threads", logits.threads, "workers (default: one per usable core)")->check(CLI::Range(1, 64));
+    addCompileOptions(sub, logits.compile);
   }
 
   void addInspect() {

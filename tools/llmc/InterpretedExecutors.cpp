@@ -1,0 +1,232 @@
+// Interpreters over a model's own weights. Sequences run one after another or together, in chunks, as the options say.
+#include "lib/reference/LlmInterpreter.h"
+#include "lib/reference/TileInterpreter.h"
+#include "lib/weights/ModelTensors.h"
+#include "lib/weights/Pack.h"
+#include "lib/weights/WeightReader.h"
+#include "tools/llmc/Diagnostics.h"
+#include "tools/llmc/Executors.h"
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+using namespace mlir;
+
+namespace llmc {
+namespace {
+
+// Weights of a model as f32, each kept once read.
+class ModelWeights : public reference::WeightProvider {
+public:
+  explicit ModelWeights(const TensorReader &tensors) : tensors_(tensors) {}
+  FailureOr<std::shared_ptr<const reference::Matrix>> weight(llm::WeightOp op) override {
+    std::shared_ptr<const reference::Matrix> &known = kept_[op.getSymName().str()];
+    if (known)
+      return known;
+    ArrayRef<int64_t> shape = cast<llm::WeightType>(op.getType()).getShape();
+    reference::Matrix matrix = shape.size() == 2 ? reference::Matrix(shape[0], shape[1]) : reference::Matrix(1, shape[0]);
+    std::vector<int64_t> rows(static_cast<size_t>(shape[0]));
+    std::iota(rows.begin(), rows.end(), 0);
+    if (Status status = readWeightRows(recipeOf(op), tensors_, rows, matrix.values.data()); !status.ok())
+      return op.emitOpError() << status.message();
+    known = std::make_shared<const reference::Matrix>(std::move(matrix));
+    return known;
+  }
+
+private:
+  const TensorReader &tensors_;
+  std::map<std::string, std::shared_ptr<const reference::Matrix>> kept_;
+};
+
+// Weights of a model packed as their types say, each kept once packed.
+class ModelPackedWeights : public reference::PackedWeightProvider {
+public:
+  explicit ModelPackedWeights(const TensorReader &tensors) : tensors_(tensors) {}
+  FailureOr<std::span<const uint8_t>> bytes(llm::WeightOp op) override {
+    std::vector<uint8_t> &packed = kept_[op.getSymName().str()];
+    if (!packed.empty())
+      return std::span<const uint8_t>(packed);
+    StatusOr<PackedLayout> layout = layoutOf(cast<llm::WeightType>(op.getType()));
+    if (!layout.ok())
+      return op.emitOpError() << layout.status().message();
+    auto append = [&](std::span<const uint8_t> bytes) {
+      packed.insert(packed.end(), bytes.begin(), bytes.end());
+      return Status();
+    };
+    if (Status status = packWeight(recipeOf(op), *layout, tensors_, append); !status.ok())
+      return op.emitOpError() << status.message();
+    return std::span<const uint8_t>(packed);
+  }
+
+private:
+  const TensorReader &tensors_;
+  std::map<std::string, std::vector<uint8_t>> kept_;
+};
+
+// The tokens of one step: for each sequence a range of its ids.
+struct Round {
+  std::vector<std::pair<int64_t, int64_t>> ranges; // begin, end
+  int64_t rows() const {
+    int64_t total = 0;
+    for (auto [begin, end] : ranges)
+      total += end - begin;
+    return total;
+  }
+};
+
+std::vector<Round> roundsOf(const Sequences &sequences, const ExecutorOptions &options, int64_t maxTokens) {
+  std::vector<Round> rounds;
+  int64_t chunk = options.chunk > 0 ? options.chunk : maxTokens;
+  std::vector<int64_t> done(sequences.size(), 0);
+  auto plan = [&](size_t first, size_t last) {
+    while (true) {
+      Round round;
+      round.ranges.assign(sequences.size(), {0, 0});
+      int64_t room = maxTokens;
+      for (size_t s = first; s < last; ++s) {
+        int64_t take = std::min({chunk, room, static_cast<int64_t>(sequences[s].size()) - done[s]});
+        round.ranges[s] = {done[s], done[s] + take};
+        done[s] += take;
+        room -= take;
+      }
+      if (round.rows() == 0)
+        return;
+      rounds.push_back(std::move(round));
+    }
+  };
+  if (options.together)
+    plan(0, sequences.size());
+  else
+    for (size_t s = 0; s < sequences.size(); ++s)
+      plan(s, s + 1);
+  return rounds;
+}
+
+// The arrays behind an llmc_batch of one round in which every row's logits are wanted; sequence s owns the pages
+// s * pagesPerSequence and following.
+struct RoundBatch {
+  std::vector<int32_t> tokens, positions, sequenceOfToken, queryStart = {0}, lengths, pages, logitRows, sequenceIndex;
+  llmc_batch batch = {};
+
+  RoundBatch(const Round &round, const Sequences &sequences, int32_t pagesPerSequence) {
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      auto [begin, end] = round.ranges[s];
+      if (begin == end)
+        continue;
+      for (int64_t position = begin; position < end; ++position) {
+        logitRows.push_back(static_cast<int32_t>(tokens.size()));
+        tokens.push_back(sequences[s][static_cast<size_t>(position)]);
+        positions.push_back(static_cast<int32_t>(position));
+        sequenceOfToken.push_back(static_cast<int32_t>(lengths.size()));
+      }
+      queryStart.push_back(static_cast<int32_t>(tokens.size()));
+      lengths.push_back(static_cast<int32_t>(end));
+      for (int32_t page = 0; page < pagesPerSequence; ++page)
+        pages.push_back(static_cast<int32_t>(s) * pagesPerSequence + page);
+    }
+    batch.num_tokens = batch.num_logit_rows = static_cast<int32_t>(tokens.size());
+    batch.num_sequences = static_cast<int32_t>(lengths.size());
+    batch.page_table_stride = pagesPerSequence;
+    batch.tokens = tokens.data();
+    batch.positions = positions.data();
+    batch.token_sequence = sequenceOfToken.data();
+    batch.query_start = queryStart.data();
+    batch.length = lengths.data();
+    batch.page_table = pages.data();
+    batch.logit_rows = logitRows.data();
+  }
+};
+
+void appendRows(reference::Matrix &to, const reference::Matrix &from, int64_t first, int64_t count) {
+  to.columns = from.columns;
+  to.rows += count;
+  auto begin = from.values.begin() + first * from.columns;
+  to.values.insert(to.values.end(), begin, begin + count * from.columns);
+}
+
+Status checkIds(const Model &model, const Sequences &sequences) {
+  for (size_t s = 0; s < sequences.size(); ++s)
+    for (int32_t id : sequences[s])
+      if (id < 0 || id >= model.spec.vocabulary)
+        return Status::error("sequence " + std::to_string(s) + " holds token " + std::to_string(id) +
+                             ", but the vocabulary has " + std::to_string(model.spec.vocabulary));
+  return {};
+}
+
+} // namespace
+
+StatusOr<std::vector<SequenceLogits>> referenceLogits(const Model &model, const CompileOptions &compile,
+                                                      const Sequences &sequences, const ExecutorOptions &options) {
+  LLMC_RETURN_IF_ERROR(checkIds(model, sequences));
+  CompileOptions phases = compile;
+  phases.stopAfter = "verify";
+  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, phases));
+  DiagnosticCollector diagnostics(lowered.context.get(), compile.verbose);
+  ModelTensors tensors(model.files);
+  ModelWeights weights(tensors);
+  auto interpreter = reference::LlmInterpreter::create(*lowered.module, weights);
+  if (failed(interpreter))
+    return diagnostics.status("the reference interpreter refused the module");
+  std::vector<SequenceLogits> results(sequences.size());
+  for (const Round &round : roundsOf(sequences, options, compile.maxTokens)) {
+    reference::StepInput input;
+    input.records = options.records;
+    for (size_t s = 0; s < sequences.size(); ++s)
+      input.sequences.emplace_back(sequences[s].begin() + round.ranges[s].first,
+                                   sequences[s].begin() + round.ranges[s].second);
+    auto output = interpreter->step(input);
+    if (failed(output))
+      return diagnostics.status("the reference interpreter failed");
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      int64_t count = round.ranges[s].second - round.ranges[s].first;
+      if (count == 0)
+        continue;
+      appendRows(results[s].logits, output->logits[s], 0, count);
+      if (!options.records)
+        continue;
+      results[s].records.resize(output->records[s].size());
+      for (size_t index = 0; index < output->records[s].size(); ++index)
+        appendRows(results[s].records[index], output->records[s][index], 0, count);
+    }
+  }
+  return results;
+}
+
+StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const CompileOptions &compile,
+                                                 const Sequences &sequences, const ExecutorOptions &options) {
+  LLMC_RETURN_IF_ERROR(checkIds(model, sequences));
+  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, compile));
+  DiagnosticCollector diagnostics(lowered.context.get(), compile.verbose);
+  ModelTensors tensors(model.files);
+  ModelPackedWeights weights(tensors);
+  int64_t longest = 1;
+  for (const std::vector<int32_t> &ids : sequences)
+    longest = std::max(longest, static_cast<int64_t>(ids.size()));
+  int64_t positions = (*lowered.module)->getAttrOfType<IntegerAttr>("llmc.page_positions").getInt();
+  auto pagesPerSequence = static_cast<int32_t>((longest + positions - 1) / positions);
+  auto interpreter = reference::TileInterpreter::create(*lowered.module, weights,
+                                                        pagesPerSequence * static_cast<int64_t>(sequences.size()));
+  if (failed(interpreter))
+    return diagnostics.status("the tile interpreter refused the module");
+  std::vector<SequenceLogits> results(sequences.size());
+  for (const Round &round : roundsOf(sequences, options, compile.maxTokens)) {
+    RoundBatch batch(round, sequences, pagesPerSequence);
+    auto output = (*interpreter)->step(batch.batch, options.records);
+    if (failed(output))
+      return diagnostics.status("the tile interpreter failed");
+    int64_t row = 0;
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      int64_t count = round.ranges[s].second - round.ranges[s].first;
+      if (count == 0)
+        continue;
+      appendRows(results[s].logits, output->logits, row, count);
+      results[s].records.resize(output->records.size());
+      for (size_t index = 0; index < output->records.size(); ++index)
+        appendRows(results[s].records[index], output->records[index], row, count);
+      row += count;
+    }
+  }
+  return results;
+}
+
+} // namespace llmc
