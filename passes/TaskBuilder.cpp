@@ -153,7 +153,7 @@ Value TaskBuilder::dot(Value input, Value outerWeight) {
   case llm::WeightForm::I4:
   case llm::WeightForm::I4M: {
     int64_t groups = (sizeOf(input) + 63) / 64 * 2;
-    auto quantized = tile::QuantizeOp::create(body_, location_, tileType(32 * groups, body_.getI8Type()),
+    auto quantized = tile::QuantizeOp::create(body_, location_, tileType(32 * groups, body_.getI16Type()),
                                               tileType(groups), input);
     return tile::ScaledDotOp::create(body_, location_, result, quantized.getCodes(), quantized.getScales(),
                                      argument(outerWeight), column());

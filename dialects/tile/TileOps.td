@@ -20,7 +20,7 @@ class Tile_TileOf<string elements, string predicate>
                  predicate>,
            "tile: one static positive dimension of " # elements, "::mlir::RankedTensorType">;
 def Tile_Tile : Tile_TileOf<"f32", "isF32()">;
-def Tile_Codes : Tile_TileOf<"i8", "isSignlessInteger(8)">;
+def Tile_Codes : Tile_TileOf<"i16", "isSignlessInteger(16)">;
 def Tile_DotInput : AnyTypeOf<[Tile_Tile, Tile_TileOf<"bf16", "isBF16()">], "tile of f32 or bf16",
                               "::mlir::RankedTensorType">;
 
@@ -194,13 +194,14 @@ def Tile_DotOp : Tile_BodyOp<"dot"> {
 }
 
 def Tile_QuantizeOp : Tile_BodyOp<"quantize", [Pure]> {
-  let summary = "8-bit codes and one scale per 32 elements";
+  let summary = "16-bit codes and one scale per 32 elements";
   let description = [{
-    Group g holds elements 32g .. 32g + 31 (zero past the end): `scale[g] = max_i |x_i| / 127`,
-    `code[i] = round_to_even(x_i * (1 / scale[g]))`, all zero when the maximum is 0. Error at most scale / 2 per element.
+    Group g holds elements 32g .. 32g + 31 (zero past the end): `scale[g] = max_i |x_i| / 32512`,
+    `code[i] = round_to_even(x_i * (1 / scale[g]))`, all zero when the maximum is 0. Error at most scale / 2 per element: eight bits were too few, since one large element of a group drowns its
+    neighbours. 32512 = 127 * 256 lets a kernel split a code into two signed bytes, 256 * hi + lo.
     (C1) codes and scales hold the elements in whole groups of 32, the number of groups even.
     ```mlir
-    %c, %s = tile.quantize %x : tensor<576xf32> -> tensor<576xi8>, tensor<18xf32>
+    %c, %s = tile.quantize %x : tensor<576xf32> -> tensor<576xi16>, tensor<18xf32>
     ```
   }];
   let arguments = (ins Tile_Tile:$input);
@@ -212,14 +213,14 @@ def Tile_QuantizeOp : Tile_BodyOp<"quantize", [Pure]> {
 def Tile_ScaledDotOp : Tile_BodyOp<"scaled_dot"> {
   let summary = "quantised row times one tile of a quantised weight";
   let description = [{
-    Per group g of 32, with the exact integer sums `q = sum_k code_k * c_k` and `s = sum_k code_k`, the weight's codes c, its
+    Per group g of 32, with the exact integer sums `q = sum_k code_k * c_k` (which fits 32 bits) and `s = sum_k code_k`, the weight's codes c, its
     scale d and minimum m of that group and column: `result = fma(f32(q), d * scale[g], result)`, then with minima
     `result = fma(f32(s), m * scale[g], result)`; groups in ascending order.
     Codes of i8 are -127 .. 127, of i4 -8 .. 7, of i4m 0 .. 15.
 
     (C1) the weight is packed as i8, i4 or i4m. (C2) codes and scales are those of a row of K elements.
     ```mlir
-    %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi8>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
+    %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi16>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
     ```
   }];
   let arguments = (ins Tile_Codes:$codes, Tile_Tile:$scales, Llm_WeightType:$weight, Index:$column);

@@ -91,12 +91,12 @@ void llmc::reference::dotBf16(std::span<const float> x, const uint8_t *tile, con
   });
 }
 
-void llmc::reference::scaledDot(std::span<const int8_t> codes, std::span<const float> scales, const uint8_t *tile,
+void llmc::reference::scaledDot(std::span<const int16_t> codes, std::span<const float> scales, const uint8_t *tile,
                                 const PackedLayout &layout, std::span<float> result) {
   const int64_t blocks = layout.paddedTile() / lanes, scaleAt = layout.form == WeightForm::I8 ? 1024 : 512;
   std::ranges::fill(result, 0.0f);
   for (size_t group = 0; group < scales.size(); ++group) {
-    const int8_t *x = codes.data() + group * valuesPerGroup;
+    const int16_t *x = codes.data() + group * valuesPerGroup;
     const int64_t g = static_cast<int64_t>(group % 2);
     int32_t codeSum = 0;
     for (int64_t k = 0; k < valuesPerGroup; ++k)
@@ -118,22 +118,25 @@ void llmc::reference::scaledDot(std::span<const int8_t> codes, std::span<const f
   }
 }
 
-void llmc::reference::quantize(std::span<const float> x, std::span<int8_t> codes, std::span<float> scales) {
-  std::ranges::fill(codes, static_cast<int8_t>(0));
+// 127 * 256: see tile.quantize.
+constexpr float largestCode = 32512;
+
+void llmc::reference::quantize(std::span<const float> x, std::span<int16_t> codes, std::span<float> scales) {
+  std::ranges::fill(codes, static_cast<int16_t>(0));
   for (size_t group = 0; group < scales.size(); ++group) {
     const size_t first = std::min(group * valuesPerGroup, x.size());
     std::span<const float> part = x.subspan(first, std::min<size_t>(valuesPerGroup, x.size() - first));
     float top = 0;
     for (float value : part)
       top = std::max(top, std::abs(value));
-    scales[group] = top / 127;
+    scales[group] = top / largestCode;
     if (top == 0)
       continue;
     const float inverse = 1 / scales[group];
     for (size_t i = 0; i < part.size(); ++i) {
       // The clamp only bites where the inverse overflows (a maximum near the smallest numbers) or x is no number.
       const float code = std::nearbyint(part[i] * inverse);
-      codes[first + i] = static_cast<int8_t>(std::isnan(code) ? 0 : std::clamp(code, -127.0f, 127.0f));
+      codes[first + i] = static_cast<int16_t>(std::isnan(code) ? 0 : std::clamp(code, -largestCode, largestCode));
     }
   }
 }

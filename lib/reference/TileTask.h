@@ -43,7 +43,7 @@ private:
   struct Slot {
     float *floats = nullptr;
     int64_t *integers = nullptr;
-    int8_t *codes = nullptr;
+    int16_t *codes = nullptr;
     int64_t size = 0;
     std::span<float> f() const { return {floats, static_cast<size_t>(size)}; }
   };
@@ -52,7 +52,7 @@ private:
   tile::TaskOp op;
   std::deque<std::vector<float>> floats;
   std::deque<std::vector<int64_t>> integers;
-  std::deque<std::vector<int8_t>> codes;
+  std::deque<std::vector<int16_t>> codes;
   std::vector<Instruction> body;
   Slot row, column;
   std::vector<TaskArgument> arguments; // of the launch that runs

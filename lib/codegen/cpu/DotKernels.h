@@ -25,8 +25,9 @@ void emitDotTile(KernelBuilder &kernel, const WeightGeometry &weight, int64_t ro
                  RowArray result);
 
 // The same for quantised rows: codes, then scales f32, start values i32 and sums f32, one per group.
+// A code is 256 * high + low: the high bytes of a row come first, its low bytes at `lowAt`.
 struct QuantizedInputLayout {
-  int64_t scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
+  int64_t lowAt = 0, scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
   int64_t zeroPoint = 0; // the start value of a group is -zeroPoint * sum of its codes
 };
 QuantizedInputLayout quantizedInputLayout(KernelBuilder &kernel, const WeightGeometry &weight);

@@ -8,6 +8,9 @@ using namespace llmc::cpu;
 
 namespace {
 
+// Codes of the input are 256 * high + low: every sum is taken over both bytes and put together at the end, exactly.
+enum class Plane { High, Low };
+
 // Rows that share a group's codes; lane counts of this target's integer vectors.
 struct GroupKernel {
   KernelBuilder &k;
@@ -21,9 +24,10 @@ struct GroupKernel {
   VectorType wordsType() const { return k.vectorOf(lanes, k.i32Type); }
 
   Value row(int64_t r) { return k.at(input.pointer, r * input.strideBytes); }
-  // Four codes of a row, in every lane.
-  Value codes(int64_t r, Value at) {
-    return k.bitcast(k.broadcast(k.load(k.i32Type, k.at(row(r), at)), lanes), bytesType());
+  // One byte of four codes of a row, in every lane.
+  Value codes(int64_t r, Value at, Plane plane) {
+    Value from = k.at(row(r), plane == Plane::Low ? k.add(at, layout.lowAt) : at);
+    return k.bitcast(k.broadcast(k.load(k.i32Type, from), lanes), bytesType());
   }
   Value nibbles(Value words, bool high) {
     if (high)
@@ -31,39 +35,47 @@ struct GroupKernel {
     return k.bitcast(arith::AndIOp::create(k.b, words, k.splatInt(0x0f0f0f0f, lanes)).getResult(), bytesType());
   }
 
-  SmallVector<Value> sumsVnni(Value group, Value codesAt, Value groupIndex);
-  SmallVector<Value> sumsBytes(Value group, Value codesAt);
-  SmallVector<Value> sumsNibbles(Value group, Value codesAt, Value groupIndex);
+  // Sums of one group, per row.
   SmallVector<Value> sums(Value group, Value codesAt, Value groupIndex);
+  SmallVector<Value> sumsVnni(Value group, Value codesAt);
+  SmallVector<Value> sumsBytes(Value group, Value codesAt, Plane plane);
+  SmallVector<Value> sumsNibbles(Value group, Value codesAt, Plane plane);
+  Value join(Value high, Value low) {
+    return k.add(arith::ShLIOp::create(k.b, high, k.splatInt(8, lanes)).getResult(), low);
+  }
+  // Takes the zero point of the weights back.
   Value start(int64_t r, Value groupIndex) {
     return k.broadcast(k.load(k.i32Type, k.at(row(r), k.add(k.mul(groupIndex, 4), layout.startAt))), lanes);
   }
 };
 
-// vpdpbusd: weights are the unsigned factor; the start value takes the zero point back.
-SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt, Value groupIndex) {
-  SmallVector<Value> acc;
-  for (int64_t r = 0; r < rows; ++r)
-    acc.push_back(weight.zeroPoint() ? start(r, groupIndex) : k.splatInt(0, lanes));
+// vpdpbusd: weights are the unsigned factor, unpacked once for both bytes of the codes.
+SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt) {
+  SmallVector<Value> high(rows, k.splatInt(0, lanes)), low = high;
   auto multiply = [&](Value unsignedBytes, int64_t quad) {
-    for (int64_t r = 0; r < rows; ++r)
-      acc[r] = emitInstruction(k, Instruction::DotU8S8, {acc[r], unsignedBytes, codes(r, k.add(codesAt, 4 * quad))});
+    Value at = k.add(codesAt, 4 * quad);
+    for (int64_t r = 0; r < rows; ++r) {
+      high[r] = emitInstruction(k, Instruction::DotU8S8, {high[r], unsignedBytes, codes(r, at, Plane::High)});
+      low[r] = emitInstruction(k, Instruction::DotU8S8, {low[r], unsignedBytes, codes(r, at, Plane::Low)});
+    }
   };
   if (weight.form == llm::WeightForm::I8) {
     for (int64_t quad = 0; quad < 8; ++quad)
       multiply(k.load(bytesType(), group, 64 * quad), quad);
-    return acc;
+  } else {
+    for (int64_t quad = 0; quad < 4; ++quad) {
+      Value words = k.load(wordsType(), group, 64 * quad);
+      multiply(nibbles(words, /*high=*/false), quad);
+      multiply(nibbles(words, /*high=*/true), quad + 4);
+    }
   }
-  for (int64_t quad = 0; quad < 4; ++quad) {
-    Value words = k.load(wordsType(), group, 64 * quad);
-    multiply(nibbles(words, /*high=*/false), quad);
-    multiply(nibbles(words, /*high=*/true), quad + 4);
-  }
-  return acc;
+  for (int64_t r = 0; r < rows; ++r)
+    high[r] = join(high[r], low[r]);
+  return high;
 }
 
-// Without VNNI, 8 bits: |x| times w * sign(x) fits vpmaddubsw's 16 bits, as 2 * 127 * 127 < 32768.
-SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt) {
+// Without VNNI, 8 bits: |x| times w * sign(x) fits vpmaddubsw's 16 bits, as 2 * 128 * 127 < 32768.
+SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt, Plane plane) {
   SmallVector<Value> init(rows, k.splatInt(0, lanes));
   Value ones =
       arith::ConstantOp::create(k.b, DenseElementsAttr::get(k.vectorOf(2 * lanes, k.i16Type), static_cast<int16_t>(1)));
@@ -72,7 +84,7 @@ SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt) {
     SmallVector<Value> acc(carried);
     Value w = arith::XOrIOp::create(k.b, k.load(bytesType(), k.at(group, k.mul(quad, 64))), flip);
     for (int64_t r = 0; r < rows; ++r) {
-      Value x = codes(r, k.add(codesAt, k.mul(quad, 4)));
+      Value x = codes(r, k.add(codesAt, k.mul(quad, 4)), plane);
       Value magnitude = math::AbsIOp::create(k.b, x);
       Value pairs =
           emitInstruction(k, Instruction::MaddU8S8, {magnitude, emitInstruction(k, Instruction::SignS8, {w, x})});
@@ -82,8 +94,8 @@ SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt) {
   });
 }
 
-// Without VNNI, 4 bits: a group's 8 steps of two products stay below 8 * 2 * 15 * 127 = 30480 in 16 bits.
-SmallVector<Value> GroupKernel::sumsNibbles(Value group, Value codesAt, Value groupIndex) {
+// Without VNNI, 4 bits: a group's 8 steps of two products stay below 8 * 2 * 15 * 128 = 30720 in 16 bits.
+SmallVector<Value> GroupKernel::sumsNibbles(Value group, Value codesAt, Plane plane) {
   VectorType shorts = k.vectorOf(2 * lanes, k.i16Type);
   SmallVector<Value> init(rows, arith::ConstantOp::create(k.b, k.b.getZeroAttr(shorts)));
   Value ones = arith::ConstantOp::create(k.b, DenseElementsAttr::get(shorts, static_cast<int16_t>(1)));
@@ -94,24 +106,34 @@ SmallVector<Value> GroupKernel::sumsNibbles(Value group, Value codesAt, Value gr
     for (bool high : {false, true}) {
       Value w = nibbles(words, high);
       for (int64_t r = 0; r < rows; ++r) {
-        Value x = codes(r, k.add(k.add(codesAt, k.mul(quad, 4)), high ? 16 : 0));
+        Value x = codes(r, k.add(k.add(codesAt, k.mul(quad, 4)), high ? 16 : 0), plane);
         next[r] = k.add(next[r], emitInstruction(k, Instruction::MaddU8S8, {w, x}));
       }
     }
     return next;
   });
-  for (int64_t r = 0; r < rows; ++r) {
+  for (int64_t r = 0; r < rows; ++r)
     acc[r] = emitInstruction(k, Instruction::MaddS16, {acc[r], ones});
-    if (weight.zeroPoint())
-      acc[r] = k.add(acc[r], start(r, groupIndex));
-  }
   return acc;
 }
 
 SmallVector<Value> GroupKernel::sums(Value group, Value codesAt, Value groupIndex) {
-  if (k.target.hasVnni)
-    return sumsVnni(group, codesAt, groupIndex);
-  return weight.form == llm::WeightForm::I8 ? sumsBytes(group, codesAt) : sumsNibbles(group, codesAt, groupIndex);
+  bool bytes = weight.form == llm::WeightForm::I8;
+  SmallVector<Value> sums;
+  if (k.target.hasVnni) {
+    sums = sumsVnni(group, codesAt);
+  } else {
+    sums = bytes ? sumsBytes(group, codesAt, Plane::High) : sumsNibbles(group, codesAt, Plane::High);
+    SmallVector<Value> low = bytes ? sumsBytes(group, codesAt, Plane::Low) : sumsNibbles(group, codesAt, Plane::Low);
+    for (int64_t r = 0; r < rows; ++r)
+      sums[r] = join(sums[r], low[r]);
+    if (bytes) // these kernels make the weights signed themselves
+      return sums;
+  }
+  if (weight.zeroPoint())
+    for (int64_t r = 0; r < rows; ++r)
+      sums[r] = k.add(sums[r], start(r, groupIndex));
+  return sums;
 }
 
 // All groups of one block for the lanes from `half` on: acc[r] += sums * scales.
@@ -145,7 +167,8 @@ void emitBlock(GroupKernel &g, Value block, Value blockIndex, int64_t half, Muta
 
 QuantizedInputLayout llmc::cpu::quantizedInputLayout(KernelBuilder &k, const WeightGeometry &weight) {
   QuantizedInputLayout layout;
-  layout.scalesAt = weight.groups * 32;
+  layout.lowAt = weight.groups * 32;
+  layout.scalesAt = 2 * layout.lowAt;
   layout.startAt = layout.scalesAt + weight.groups * 4;
   layout.sumsAt = layout.startAt + weight.groups * 4;
   layout.strideBytes = (layout.sumsAt + weight.groups * 4 + 63) / 64 * 64 + 64;

@@ -176,9 +176,9 @@ void RowProgram::prepare(Value tile) {
   if (auto gather = dyn_cast<tile::GatherOp>(op))
     return emitGather(gather);
   if (auto quantize = dyn_cast<tile::QuantizeOp>(op)) {
-    Value codes = k.allocate(sizeOf(quantize.getCodes()) + kLanes);
+    Value codes = k.allocate(2 * (sizeOf(quantize.getCodes()) + kLanes));
     Value scales = k.allocate((sizeOf(quantize.getScales()) + kLanes) * 4);
-    quantizeInto(quantize, {codes, scales, {}, {}, 0});
+    quantizeInto(quantize, {codes, k.at(codes, sizeOf(quantize.getCodes()) + kLanes), scales, {}, {}, 0});
     bindMemory(quantize.getCodes(), codes);
     bindMemory(quantize.getScales(), scales);
     return;
@@ -302,6 +302,9 @@ void RowProgram::evaluateInto(Value tile, Value pointer, Type element, int64_t p
     k.store(zero, pointer, at * elementBytes);
 }
 
+// 127 * 256: a code is two signed bytes (tile.quantize).
+constexpr float largestCode = 32512.0f;
+
 void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
   Value input = op.getInput();
   prepare(input);
@@ -319,18 +322,21 @@ void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
     }
     Value magnitude = k.reduceMax(
         k.maxF(math::AbsFOp::create(k.b, halves[0]).getResult(), math::AbsFOp::create(k.b, halves[1]).getResult()));
-    Value scale = arith::DivFOp::create(k.b, magnitude, k.f32(127.0f));
+    Value scale = arith::DivFOp::create(k.b, magnitude, k.f32(largestCode));
     Value positive = arith::CmpFOp::create(k.b, arith::CmpFPredicate::OGT, magnitude, k.f32(0.0f));
     Value inverse = k.select(positive, arith::DivFOp::create(k.b, k.f32(1.0f), scale), k.f32(0.0f));
     Value sum;
     for (int64_t half : {0, 1}) {
       Value code = math::RoundEvenOp::create(k.b, k.mulF(halves[half], k.broadcast(inverse)));
       // Only a subnormal scale, whose reciprocal is infinite, could leave the range.
-      code = arith::MinNumFOp::create(k.b, arith::MaxNumFOp::create(k.b, code, k.splat(-127.0f)), k.splat(127.0f));
+      code = arith::MinNumFOp::create(k.b, arith::MaxNumFOp::create(k.b, code, k.splat(-largestCode)), k.splat(largestCode));
       Value whole = arith::FPToSIOp::create(k.b, k.vi, code);
       sum = sum ? k.add(sum, whole) : whole;
-      Value bytes = arith::TruncIOp::create(k.b, k.vectorOf(kLanes, k.i8Type), whole);
-      k.store(bytes, k.at(to.codes, k.mul(index, 32)), half * kLanes);
+      Value high = arith::ShRSIOp::create(k.b, k.add(whole, k.splatInt(128)), k.splatInt(8));
+      Value low = k.sub(whole, arith::ShLIOp::create(k.b, high, k.splatInt(8)));
+      for (auto [plane, values] : {std::pair(to.high, high), std::pair(to.low, low)})
+        k.store(arith::TruncIOp::create(k.b, k.vectorOf(kLanes, k.i8Type), values), k.at(plane, k.mul(index, 32)),
+                half * kLanes);
     }
     k.store(scale, k.at(to.scales, k.mul(index, 4)));
     if (!to.start)

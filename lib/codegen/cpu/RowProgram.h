@@ -47,10 +47,10 @@ public:
   // Writes a tile of f32 or bf16 values as `element` to memory; elements from its size to `paddedSize` become zero.
   void evaluateInto(mlir::Value tile, mlir::Value pointer, mlir::Type element, int64_t paddedSize);
 
-  // Where quantised activations go: codes, scales and, for kernels, per group `zeroPoint` times the sum of the codes,
+  // Where quantised activations go: the codes' high and low bytes, scales and, for kernels, per group `zeroPoint` times the sum of the codes,
   // negated (i32), and the sum (f32). Null pointers are not written.
   struct QuantizedRow {
-    mlir::Value codes, scales, start, sums;
+    mlir::Value high, low, scales, start, sums;
     int64_t zeroPoint = 0;
   };
   void quantizeInto(tile::QuantizeOp op, const QuantizedRow &to);

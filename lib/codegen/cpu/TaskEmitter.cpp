@@ -82,7 +82,7 @@ void TaskEmitter::storeInput(Value row, Value to, Operation *dot, const WeightGe
     QuantizedInputLayout layout = quantizedInputLayout(k, weight);
     program.quantizeInto(
         scaled.getCodes().getDefiningOp<tile::QuantizeOp>(),
-        {to, k.at(to, layout.scalesAt), k.at(to, layout.startAt), k.at(to, layout.sumsAt), layout.zeroPoint});
+        {to, k.at(to, layout.lowAt), k.at(to, layout.scalesAt), k.at(to, layout.startAt), k.at(to, layout.sumsAt), layout.zeroPoint});
   }
   ok &= !program.failed();
 }

@@ -72,10 +72,10 @@ tile.task @dot rows(%row, %column of 15) (%a: !tile.rows<576>, %w: !llm.weight<9
 tile.task @scaled_dot rows(%row, %column of 15) (%a: !tile.rows<576>, %w: !llm.weight<960x576, i4, tile = 64, panel = 16>) {
   %c0 = arith.constant 0 : index
   %x = tile.load %a[%row, %c0] : !tile.rows<576> -> tensor<576xf32>
-  // CHECK: tile.quantize %{{.+}} : tensor<576xf32> -> tensor<576xi8>, tensor<18xf32>
-  %c, %s = tile.quantize %x : tensor<576xf32> -> tensor<576xi8>, tensor<18xf32>
-  // CHECK: tile.scaled_dot %{{.+}}, %{{.+}}, %{{.+}}[%{{.+}}] : tensor<576xi8>, tensor<18xf32>, <960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
-  %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi8>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
+  // CHECK: tile.quantize %{{.+}} : tensor<576xf32> -> tensor<576xi16>, tensor<18xf32>
+  %c, %s = tile.quantize %x : tensor<576xf32> -> tensor<576xi16>, tensor<18xf32>
+  // CHECK: tile.scaled_dot %{{.+}}, %{{.+}}, %{{.+}}[%{{.+}}] : tensor<576xi16>, tensor<18xf32>, <960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
+  %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi16>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
 }
 
 // CHECK: tile.task @reduce

@@ -94,11 +94,11 @@ TEST(Dot, Bf16TreatsSubnormalsAsZero) {
 
 TEST(Quantize, ByHand) {
   std::vector<float> x(33, 0.0f), scales(2);
-  x[0] = -254, x[1] = 3, x[2] = 1, x[32] = 0;
-  std::vector<int8_t> codes(64, 99);
+  x[0] = -65024, x[1] = 3, x[2] = 1, x[32] = 0;
+  std::vector<int16_t> codes(64, 99);
   quantize(x, codes, scales);
-  EXPECT_EQ(scales, (std::vector<float>{2, 0})); // 254 / 127; a group of zeros has scale 0
-  EXPECT_EQ(codes[0], -127);
+  EXPECT_EQ(scales, (std::vector<float>{2, 0})); // 65024 / 32512; a group of zeros has scale 0
+  EXPECT_EQ(codes[0], -32512);
   EXPECT_EQ(codes[1], 2); // 3 / 2 = 1.5: to even
   EXPECT_EQ(codes[2], 0); // 1 / 2 = 0.5: to even
   EXPECT_EQ(codes[63], 0);
@@ -106,10 +106,10 @@ TEST(Quantize, ByHand) {
 
 TEST(Quantize, SurvivesTheSmallestAndTheImpossible) {
   std::vector<float> scales(2), x{0x1p-149f, std::nanf(""), 0x1p-149f};
-  std::vector<int8_t> codes(64);
+  std::vector<int16_t> codes(64);
   quantize(x, codes, scales);
-  for (int8_t code : codes)
-    EXPECT_GE(code, -127);
+  for (int16_t code : codes)
+    EXPECT_GE(code, -32512);
 }
 
 // One block of 16 columns and 64 of K with given codes, written byte by byte from the table in docs/weight-layouts.md.
@@ -143,9 +143,9 @@ TEST(ScaledDot, ReadsEveryForm) {
         if (form == WeightForm::I4M)
           put(576, g, l, -0.5f * static_cast<float>(g + 1));
       }
-    std::vector<int8_t> x(64);
-    for (int8_t &code : x)
-      code = static_cast<int8_t>(std::uniform_int_distribution(-127, 127)(engine));
+    std::vector<int16_t> x(64);
+    for (int16_t &code : x)
+      code = static_cast<int16_t>(std::uniform_int_distribution(-32512, 32512)(engine));
     std::vector<float> scales{0.5f, 0.125f}, y(16);
     scaledDot(x, scales, block.data(), layout, y);
     for (int l = 0; l < 16; ++l) {

@@ -48,7 +48,7 @@ std::string moduleOf(const Shape &s) {
     prepare = "%b = arith.truncf %v : tensor<" + k + "xf32> to tensor<" + k + "xbf16>";
     dot = "tile.dot %b, %w[%column] : tensor<" + k + "xbf16>, ${W}";
   } else {
-    std::string types = "tensor<" + codes + "xi8>, tensor<" + groups + "xf32>";
+    std::string types = "tensor<" + codes + "xi16>, tensor<" + groups + "xf32>";
     prepare = "%q, %s = tile.quantize %v : tensor<" + k + "xf32> -> " + types;
     dot = "tile.scaled_dot %q, %s, %w[%column] : " + types + ", ${W}";
   }

@@ -24,7 +24,7 @@ std::string moduleOf(const std::string &form, int64_t n, int64_t k, int64_t laye
   bool quantized = form[0] == 'i';
   std::string groups = text((k + 63) / 64 * 2), codes = text((k + 63) / 64 * 64), prepare, dot;
   if (quantized) {
-    std::string types = "tensor<" + codes + "xi8>, tensor<" + groups + "xf32>";
+    std::string types = "tensor<" + codes + "xi16>, tensor<" + groups + "xf32>";
     prepare = "%q, %s = tile.quantize %v : tensor<${K}xf32> -> " + types;
     dot = "tile.scaled_dot %q, %s, %w[%column] : " + types + ", ${W}";
   } else if (form == "bf16") {

@@ -133,7 +133,7 @@ inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float>
     float most = 0;
     for (int64_t i = 0; i < 32; ++i)
       most = std::max(most, std::fabs(x[static_cast<size_t>(32 * g + i)]));
-    float scale = most / 127.0f, inverse = most > 0 ? 1.0f / scale : 0.0f;
+    float scale = most / 32512.0f, inverse = most > 0 ? 1.0f / scale : 0.0f;
     scales[static_cast<size_t>(g)] = scale;
     for (int64_t i = 0; i < 32; ++i)
       codes[static_cast<size_t>(32 * g + i)] =
