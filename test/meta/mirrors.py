@@ -40,6 +40,6 @@ WITHOUT_MIRROR = {
     "runtime/template/*.cpp": ("test/runtime/template/TemplateTest.cpp", "one interpreter, driven by templates"),
     "runtime/tokenizer/*.cpp": ("test/runtime/tokenizer/GoldenTest.cpp", "one tokenizer, driven by published vocabularies"),
     "tools/llmc-opt/llmc-opt.cpp": ("test/dialects/llm/ops.mlir", "every IR test runs it"),
-    "tools/llmc-run/Main.cpp": ("test/tools/llmc-run/RunCommandTest.cpp", "parses flags"),
+    "tools/llmc-run/*.cpp": ("test/tools/llmc-run/RunCommandTest.cpp", "what the program does, without its flags"),
     "tools/llmc/*.cpp": ("test/tools/llmc", "commands are tested as commands, a file per command"),
 }
