@@ -21,7 +21,7 @@ struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
 
   void runOnOperation() override {
     if (page <= 0 || page % panelPositions != 0) {
-      getOperation().emitError() << "a page has " << page << " positions, expected a multiple of " << panelPositions;
+      getOperation().emitError() << "a page has " << page.getValue() << " positions, expected a multiple of " << panelPositions;
       return signalPassFailure();
     }
     MLIRContext *context = &getContext();
@@ -31,7 +31,7 @@ struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
     else if (element == "bf16")
       elementType = BFloat16Type::get(context);
     if (!elementType) {
-      getOperation().emitError() << "unknown element type '" << element << "' of the cache (known = f32 bf16)";
+      getOperation().emitError() << "unknown element type '" << element.getValue() << "' of the cache (known = f32 bf16)";
       return signalPassFailure();
     }
     auto paged = [&](Type type) -> Type {

@@ -1,4 +1,4 @@
-// What each pass buys, needs and leaves, with a function before and after. A test parses and runs every one of them.
+// What each pass buys, needs and leaves, with a module before and after. A test runs every one (and cse on both sides).
 #ifndef LLMC_PASSES_TD
 #define LLMC_PASSES_TD
 include "mlir/Pass/PassBase.td"
@@ -81,7 +81,7 @@ def ChooseWeightFormsPass : Pass<"llmc-choose-weight-forms", "::mlir::ModuleOp">
     ```
     After:
     ```mlir
-    llm.weight @w : !llm.weight<32x64, bf16> from [{tensor = "w", type = "BF16"} ]
+    llm.weight @w : !llm.weight<32x64, bf16> from [{tensor = "w", type = "BF16"} ] {reason = "stored as BF16, kept exactly"}
     func.func @step(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
       %w = llm.use_weight @w : !llm.weight<32x64, bf16>
       %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<32x64, bf16> -> tensor<?x32xf32>
@@ -173,7 +173,14 @@ def ScheduleTasksPass : Pass<"llmc-schedule-tasks", "::mlir::ModuleOp"> {
       tile.store %x, %b[%row, %c0] : tensor<64xf32>, !tile.rows<64>
     }
     ```
-    After: the same with a schedule.
+    After:
+    ```mlir
+    tile.task @t rows(%row, %column of 1) (%a: !tile.rows<64>, %b: !tile.rows<64>) schedule {instruction = "vector", kernel_rows = 1, reason = "no dot and no attention", row_block = 1, shape = "rows"} {
+      %c0 = arith.constant 0 : index
+      %x = tile.load %a[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
+      tile.store %x, %b[%row, %c0] : tensor<64xf32>, !tile.rows<64>
+    }
+    ```
   }];
   let options = [Option<"target", "target", "std::string", "\"host\"", "a name that `llmc doctor` lists">];
 }
@@ -198,13 +205,15 @@ def PlanMemoryPass : Pass<"llmc-plan-memory", "::mlir::ModuleOp"> {
     ```
     After:
     ```mlir
-    llm.weight @g : !llm.weight<64, plain> from [{tensor = "g"} ] {offset = 0 : i64}
-    tile.task @t rows(%row, %column of 1) (%a: !tile.rows<64>) {
-    }
-    func.func @step(%batch: !llm.batch) {
-      %a = tile.alloc at 0 : !tile.rows<64>
-      tile.launch @t(%a) : !tile.rows<64>
-      return
+    module attributes {llmc.max_tokens = 512, llmc.arena_bytes_per_row = 256, llmc.weight_bytes = 256, llmc.page_bytes = 0} {
+      llm.weight @g : !llm.weight<64, plain> from [{tensor = "g"} ] {offset = 0 : i64}
+      tile.task @t rows(%row, %column of 1) (%a: !tile.rows<64>) {
+      }
+      func.func @step(%batch: !llm.batch) {
+        %a = tile.alloc at 0 : !tile.rows<64>
+        tile.launch @t(%a) : !tile.rows<64>
+        return
+      }
     }
     ```
   }];

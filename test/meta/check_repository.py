@@ -1,8 +1,11 @@
 """Checks what the compiler cannot: that rules which the sources promise each other hold. One line per violation."""
+import fnmatch
 import json
 import pathlib
 import re
 import sys
+
+from mirrors import WITHOUT_MIRROR
 
 ROOT = pathlib.Path(sys.argv[1])
 CODE = (".cpp", ".h", ".td", ".c")
@@ -75,8 +78,56 @@ def check_tests():
                 report(path, f"line {number}: a CHECK without a colon checks nothing")
 
 
+def mirrors(path):
+    """Where a source's own test may lie."""
+    folder = ROOT / "test" / path.parent.relative_to(ROOT)
+    kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", path.stem).lower()
+    return [folder / f"{path.stem}Test.cpp", folder / f"{kebab}.mlir", folder / f"{kebab}.test", folder / kebab]
+
+
+def check_mirrors():
+    used = set()
+    for path in sources("dialects", "passes", "lib", "runtime", "tools", suffixes=(".cpp", ".c")):
+        name = str(path.relative_to(ROOT))
+        # A pattern's * stays in its folder, except for dialects/, whose tests are counted per op.
+        matching = {
+            pattern
+            for pattern in WITHOUT_MIRROR
+            if fnmatch.fnmatchcase(name, pattern) and (pattern.count("/") == name.count("/") or pattern.startswith("dialects"))
+        }
+        used |= matching
+        if not matching and not any(mirror.exists() for mirror in mirrors(path)):
+            report(path, f"has no test {mirrors(path)[0].relative_to(ROOT)}; write one, or say in test/meta/mirrors.py what tests it")
+    for pattern, (test, _) in WITHOUT_MIRROR.items():
+        if pattern not in used:
+            report(ROOT / "test/meta/mirrors.py", f"'{pattern}' matches no source")
+        if not (ROOT / test).exists():
+            report(ROOT / "test/meta/mirrors.py", f"'{pattern}' names the test {test}, which does not exist")
+
+
+def check_passes():
+    """One stem, four spellings: the definition, the file, the flag, the test."""
+    text = (ROOT / "passes/Passes.td").read_text()
+    for name, flag in re.findall(r'^def (\w+)Pass : Pass<"([\w-]+)"', text, re.M):
+        kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
+        if flag != f"llmc-{kebab}":
+            report(ROOT / "passes/Passes.td", f"{name} has the flag --{flag}, expected --llmc-{kebab}")
+        if not (ROOT / "passes" / f"{name}.cpp").exists():
+            report(ROOT / "passes/Passes.td", f"{name} has no file passes/{name}.cpp")
+        tests = ROOT / "test/passes"
+        if not (tests / f"{kebab}.mlir").exists() and not (tests / kebab).is_dir():
+            report(ROOT / "passes/Passes.td", f"{name} has no test test/passes/{kebab}.mlir")
+
+
+def check_openings():
+    """A file opens with what is here."""
+    for path in sources("dialects", "passes", "lib", "runtime", "tools", "test", suffixes=(".h", ".td")):
+        if not path.read_text().startswith(("//", "/*")):
+            report(path, "does not open with a comment that says what is here")
+
+
 def check_sizes():
-    for path in sources("dialects", "passes", "lib", "runtime", "tools", "test"):
+    for path in sources("dialects", "passes", "lib", "runtime", "tools", "test", suffixes=CODE + (".py", ".mlir")):
         lines = path.read_text().splitlines()
         opening = " ".join(lines[:6])
         if len(lines) > 1000 or (len(lines) > 600 and "one file" not in opening):
@@ -96,7 +147,7 @@ def check_names():
                 report(path, f"names the model family '{name}', which belongs into models/")
 
 
-for check in (check_ops, check_runtime, check_tests, check_sizes, check_names):
+for check in (check_ops, check_passes, check_runtime, check_tests, check_mirrors, check_openings, check_sizes, check_names):
     check()
 print("\n".join(violations))
 sys.exit(1 if violations else 0)

@@ -53,6 +53,17 @@ function(llmc_fuzzer name)
   set_property(GLOBAL APPEND PROPERTY LLMC_FUZZERS ${name})
 endfunction()
 
+# Once all folders are read: the target `fuzzers`, and their names in fuzzers.txt for tools/steps/run-fuzzers.
+function(llmc_finish_fuzzers)
+  if(NOT LLMC_FUZZ)
+    return()
+  endif()
+  get_property(fuzzers GLOBAL PROPERTY LLMC_FUZZERS)
+  add_custom_target(fuzzers DEPENDS ${fuzzers})
+  list(JOIN fuzzers "\n" lines)
+  file(WRITE "${CMAKE_BINARY_DIR}/fuzzers.txt" "${lines}\n")
+endfunction()
+
 # llmc_unit_test(NAME sources... LINK targets...): a GoogleTest program run by ctest; every case is its own ctest entry.
 function(llmc_unit_test name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})

@@ -1,0 +1,45 @@
+"""Sources without a test of their own name: pattern -> (the test that runs them, why they have none).
+
+Everything else has one: lib/weights/Pack.cpp <-> test/lib/weights/PackTest.cpp, passes/FuseLinears.cpp <->
+test/passes/fuse-linears.mlir or a folder test/passes/fuse-linears/.
+"""
+
+WITHOUT_MIRROR = {
+    "dialects/*.cpp": ("test/dialects/llm/ops.mlir", "a file per op and concern there; check_ops counts them"),
+    "passes/LayerCalls.cpp": ("test/passes/fuse-linears", "what passes over layers share"),
+    "passes/Pipelines.cpp": ("test/tools/llmc/dump-phases.test", "shows in the phases that the driver dumps"),
+    "passes/TaskBuilder.cpp": ("test/passes/form-tile-tasks", "spells the arithmetic of that pass"),
+    "passes/TaskGrouping.cpp": ("test/passes/form-tile-tasks", "makes the decisions of that pass"),
+    "lib/codegen/cpu/AttendKernel.cpp": ("test/lib/codegen/cpu/AttendTaskTest.cpp", "kernels run as whole tasks"),
+    "lib/codegen/cpu/*DotKernels.cpp": ("test/lib/codegen/cpu/DotTaskTest.cpp", "kernels run as whole tasks"),
+    "lib/codegen/cpu/Row*.cpp": ("test/lib/codegen/cpu/RowTaskTest.cpp", "kernels run as whole tasks"),
+    "lib/codegen/cpu/KernelBuilder.cpp": ("test/lib/codegen/cpu/RowTaskTest.cpp", "emits what every kernel is made of"),
+    "lib/codegen/cpu/TaskEmitter.cpp": ("test/lib/codegen/cpu/DotTaskTest.cpp", "tasks are run, not read"),
+    "lib/codegen/cpu/ProgramEmitter.cpp": ("test/lib/codegen/cpu/StepRunner.cpp", "every task test runs a whole program"),
+    "lib/codegen/cpu/CompileProgram.cpp": ("test/lib/codegen/cpu/StepRunner.cpp", "every task test runs a whole program"),
+    "lib/codegen/cpu/LowerToObject.cpp": ("test/lib/codegen/cpu/StepRunner.cpp", "every task test runs a whole program"),
+    "lib/codegen/cpu/Link.cpp": ("test/lib/codegen/cpu/StepRunner.cpp", "every task test runs a whole program"),
+    "lib/codegen/cpu/Schedule.cpp": ("test/passes/schedule-tasks.mlir", "the pass prints its choices"),
+    "lib/importer/BuildModule.cpp": ("test/lib/importer/build-module", "its result is IR: FileCheck reads it"),
+    "lib/importer/ConfigSource.cpp": ("test/lib/importer/ResolveModelTest.cpp", "a step of resolving a model"),
+    "lib/importer/Layers.cpp": ("test/lib/importer/ResolveModelTest.cpp", "a step of resolving a model"),
+    "lib/importer/ValueReader.cpp": ("test/lib/importer/ResolveModelTest.cpp", "a step of resolving a model"),
+    "lib/importer/Weights.cpp": ("test/lib/importer/ResolveModelTest.cpp", "a step of resolving a model"),
+    "lib/importer/ParseDescription.cpp": ("test/lib/importer/ModelDescriptionTest.cpp", "the reader of descriptions"),
+    "lib/importer/files/Gguf*.cpp": ("test/lib/importer/files/GgufTest.cpp", "parts of one reader"),
+    "lib/importer/files/ModelFolder.cpp": ("test/lib/importer/files/ModelFilesTest.cpp", "one of its two kinds"),
+    "lib/reference/TileTask.cpp": ("test/lib/reference/TileInterpreterTest.cpp", "a part of the interpreter"),
+    "lib/target/*.cpp": ("test/passes/schedule-tasks.mlir", "facts of chips: a test would repeat them"),
+    "lib/weights/Unpack.cpp": ("test/lib/weights/PackTest.cpp", "the inverse that packing is tested with"),
+    "runtime/artifact/ManifestCheck.cpp": ("test/runtime/artifact/ManifestTest.cpp", "the checks of a manifest"),
+    "runtime/engine/ArtifactText.cpp": ("test/runtime/engine/TextGenerationTest.cpp", "loads what generation uses"),
+    "runtime/engine/Forward.cpp": ("test/runtime/engine/EngineTest.cpp", "a part of the engine"),
+    "runtime/engine/MemoryRegion.cpp": ("test/runtime/engine/EngineTest.cpp", "a part of the engine"),
+    "runtime/engine/RuntimeC.cpp": ("test/runtime/engine/EngineTest.cpp", "forwards C calls to the engine"),
+    "runtime/support/Progress.cpp": ("test/tools/llmc-run/RunCommandTest.cpp", "draws on terminals only"),
+    "runtime/template/*.cpp": ("test/runtime/template/TemplateTest.cpp", "one interpreter, driven by templates"),
+    "runtime/tokenizer/*.cpp": ("test/runtime/tokenizer/GoldenTest.cpp", "one tokenizer, driven by published vocabularies"),
+    "tools/llmc-opt/llmc-opt.cpp": ("test/dialects/llm/ops.mlir", "every IR test runs it"),
+    "tools/llmc-run/*.cpp": ("test/tools/llmc-run/RunCommandTest.cpp", "what the program does, without its flags"),
+    "tools/llmc/*.cpp": ("test/tools/llmc", "commands are tested as commands, a file per command"),
+}

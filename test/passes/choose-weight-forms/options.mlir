@@ -1,0 +1,32 @@
+// RUN: llmc-opt %s --llmc-choose-weight-forms=weights=f32 | FileCheck %s --check-prefix=F32
+// RUN: llmc-opt %s --llmc-choose-weight-forms=weights=bf16 | FileCheck %s --check-prefix=BF16
+// RUN: llmc-opt %s --llmc-choose-weight-forms=weights=int8 | FileCheck %s --check-prefix=INT8
+// RUN: llmc-opt %s --llmc-choose-weight-forms=weights=int4 | FileCheck %s --check-prefix=INT4
+
+// F32: @matrix : !llm.weight<32x64, f32>
+// BF16: @matrix : !llm.weight<32x64, bf16> {{.+}} {reason = "stored as BF16, kept exactly"}
+// INT8: @matrix : !llm.weight<32x64, i8> {{.+}} {reason = "stored as BF16, quantised to 8 bits"}
+// INT4: @matrix : !llm.weight<32x64, i4>
+llm.weight @matrix : !llm.weight<32x64> from [{tensor = "w", type = "BF16"}]
+// A gain is no operand of a product: no option changes it.
+// F32: @gain : !llm.weight<64, plain>
+// BF16: @gain : !llm.weight<64, plain>
+// INT8: @gain : !llm.weight<64, plain>
+// INT4: @gain : !llm.weight<64, plain>
+llm.weight @gain : !llm.weight<64> from [{tensor = "g", type = "BF16"}]
+// Single rows of the embedding are what the model sees: never below 8 bits.
+// INT8: @embedding : !llm.weight<320x64, i8>
+// INT4: @embedding : !llm.weight<320x64, i8>
+llm.weight @embedding : !llm.weight<320x64> from [{tensor = "e", type = "BF16"}]
+
+func.func private @layer(%x: tensor<?x64xf32>, %w: !llm.weight<32x64>) -> tensor<?x32xf32> {
+  %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<32x64> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+func.func @step(%batch: !llm.batch) -> tensor<?x32xf32> {
+  %e = llm.use_weight @embedding : !llm.weight<320x64>
+  %x = llm.embedding %batch, %e {scale = 1.0 : f32} : !llm.weight<320x64> -> tensor<?x64xf32>
+  %w = llm.use_weight @matrix : !llm.weight<32x64>
+  %y = call @layer(%x, %w) : (tensor<?x64xf32>, !llm.weight<32x64>) -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}

@@ -1,0 +1,26 @@
+// RUN: llmc-opt %s --llmc-form-tile-tasks --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{a matrix product reads '!llm.weight<16x64>'; run llmc-choose-weight-forms first}}
+func.func private @no_form(%x: tensor<?x64xf32>, %w: !llm.weight<16x64>) -> tensor<?x16xf32> {
+  %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<16x64> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+
+// -----
+
+func.func private @returns_an_operand(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{returns an operand, or one value twice; llm.scale makes a copy}}
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+func.func private @layer(%x: tensor<?x64xf32>, %w: !llm.weight<16x64, f32>) -> tensor<?x16xf32> {
+  %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<16x64, f32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+func.func @weight_is_no_symbol(%x: tensor<?x64xf32>, %w: !llm.weight<16x64, f32>) {
+  // expected-error @+1 {{passes a weight that is no llm.use_weight}}
+  %y = call @layer(%x, %w) : (tensor<?x64xf32>, !llm.weight<16x64, f32>) -> tensor<?x16xf32>
+  return
+}

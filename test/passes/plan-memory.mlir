@@ -1,0 +1,60 @@
+// RUN: llmc-opt %s --llmc-plan-memory=max-tokens=37 --split-input-file | FileCheck %s
+
+// Weights follow each other at multiples of 64: 17 gains are padded to 64 elements, 256 bytes.
+// CHECK: module attributes {
+// CHECK-SAME: llmc.arena_bytes_per_row = 768 : i64
+// CHECK-SAME: llmc.max_tokens = 37 : i64
+// 16 positions * 1 head * 17 channels * 2 bytes * (keys + values) = 1088, twice, each at a multiple of 64
+// CHECK-SAME: llmc.page_bytes = 2176 : i64
+// CHECK-SAME: llmc.page_positions = 16 : i64
+// 256 + 1 tile of 16 * 17 * 4 bytes = 1088
+// CHECK-SAME: llmc.weight_bytes = 1344 : i64
+// CHECK: llm.weight @gain {{.+}} {offset = 0 : i64}
+llm.weight @gain : !llm.weight<17, plain> from [{tensor = "g"}]
+// CHECK: llm.weight @matrix {{.+}} {offset = 256 : i64}
+llm.weight @matrix : !llm.weight<16x17, f32, tile = 16, panel = 16> from [{tensor = "w"}]
+// CHECK: llm.state @layers.0.kv {{.+}} {offset = 0 : i64}
+llm.state @layers.0.kv : !llm.kv<1x17xbf16, page = 16, panel = 16>
+// CHECK: llm.state @layers.1.kv {{.+}} {offset = 1088 : i64}
+llm.state @layers.1.kv : !llm.kv<1x17xbf16, page = 16, panel = 16>
+
+tile.task @move rows(%row, %column of 1) (%a: !tile.rows<64>, %b: !tile.rows<64>) {
+}
+
+// A layer's buffers lie behind those of the step that calls it, in layers that never run at once in the same place.
+// CHECK-LABEL: func.func private @layer_of_two
+// CHECK: tile.alloc at 512
+func.func private @layer_of_two(%h: !tile.rows<64>) {
+  %a = tile.alloc : !tile.rows<64>
+  tile.launch @move(%h, %a) : !tile.rows<64>, !tile.rows<64>
+  return
+}
+// CHECK-LABEL: func.func private @other_layer
+// CHECK: tile.alloc at 512
+func.func private @other_layer(%h: !tile.rows<64>) {
+  %a = tile.alloc : !tile.rows<64>
+  tile.launch @move(%h, %a) : !tile.rows<64>, !tile.rows<64>
+  return
+}
+
+// CHECK-LABEL: func.func @step
+func.func @step(%batch: !llm.batch) {
+  // CHECK: %[[A:.+]] = tile.alloc at 0 :
+  // CHECK: %[[B:.+]] = tile.alloc at 256 :
+  // The first is dead once the second exists: the third takes its place.
+  // CHECK: %[[C:.+]] = tile.alloc at 0 :
+  %a = tile.alloc : !tile.rows<64>
+  %b = tile.alloc : !tile.rows<64>
+  %c = tile.alloc : !tile.rows<64>
+  tile.launch @move(%a, %b) : !tile.rows<64>, !tile.rows<64>
+  tile.launch @move(%b, %c) : !tile.rows<64>, !tile.rows<64>
+  call @layer_of_two(%c) : (!tile.rows<64>) -> ()
+  return
+}
+
+// -----
+
+// Without state a page has no bytes; without @step there is no arena.
+// CHECK: module attributes {llmc.arena_bytes_per_row = 0 : i64, llmc.max_tokens = 37 : i64, llmc.page_bytes = 0 : i64, llmc.weight_bytes = 0 : i64}
+module {
+}

@@ -1,0 +1,46 @@
+// RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v4 | FileCheck %s --check-prefixes=CHECK,V4
+// RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v3 | FileCheck %s --check-prefixes=CHECK,V3
+
+// The instruction follows the target; that it is missing is said.
+// CHECK-LABEL: tile.task @bf16_dot
+// V4-SAME: schedule {instruction = "vdpbf16ps", kernel_rows = 6 : i64, reason = "bf16 weights"
+// V3-SAME: schedule {instruction = "fma", kernel_rows = 6 : i64, reason = "bf16 weights, expanded: no bf16 dot on x86-64-v3"
+// CHECK-SAME: shape = "dot"
+tile.task @bf16_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weight<32x64, bf16, tile = 32, panel = 32>, %out: !tile.rows<32>) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %a[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
+  %b = arith.truncf %x : tensor<64xf32> to tensor<64xbf16>
+  %y = tile.dot %b, %w[%column] : tensor<64xbf16>, !llm.weight<32x64, bf16, tile = 32, panel = 32> -> tensor<32xf32>
+  tile.store %y, %out[%row, %c0] : tensor<32xf32>, !tile.rows<32>
+}
+
+// CHECK-LABEL: tile.task @quantized_dot
+// V4-SAME: instruction = "vpdpbusd"
+// V3-SAME: instruction = "vpmaddubsw"
+// CHECK-SAME: shape = "quantized_dot"
+tile.task @quantized_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weight<16x64, i4, tile = 16, panel = 16>, %out: !tile.rows<16>) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %a[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
+  %codes, %scales = tile.quantize %x : tensor<64xf32> -> tensor<64xi8>, tensor<2xf32>
+  %y = tile.scaled_dot %codes, %scales, %w[%column] : tensor<64xi8>, tensor<2xf32>, !llm.weight<16x64, i4, tile = 16, panel = 16> -> tensor<16xf32>
+  tile.store %y, %out[%row, %c0] : tensor<16xf32>, !tile.rows<16>
+}
+
+// 24 query rows share a page: with 3 heads per key-value head that is 8 rows of the batch.
+// CHECK-LABEL: tile.task @grouped_heads
+// CHECK-SAME: reason = "3 query heads per key-value head", row_block = 8 : i64, shape = "attend"
+tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<96>, %kv: !llm.kv<2x16xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
+  %c48 = arith.constant 48 : index
+  %at = arith.muli %column, %c48 : index
+  %x = tile.load %q[%row, %at] : !tile.rows<96> -> tensor<48xf32>
+  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<48xf32>, !llm.kv<2x16xbf16, page = 64, panel = 16>
+  tile.store %y, %q[%row, %at] : tensor<48xf32>, !tile.rows<96>
+}
+
+// CHECK-LABEL: tile.task @no_product
+// CHECK-SAME: schedule {instruction = "vector", kernel_rows = 1 : i64, reason = "no dot and no attention", row_block = 1 : i64, shape = "rows"}
+tile.task @no_product rows(%row, %column of 1) (%a: !tile.rows<7>) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %a[%row, %c0] : !tile.rows<7> -> tensor<7xf32>
+  tile.store %x, %a[%row, %c0] : tensor<7xf32>, !tile.rows<7>
+}
