@@ -27,7 +27,13 @@ namespace {
 const char *eitherHelp = "a model, or an artifact that `llmc compile` wrote";
 const char *jsonHelp = "one JSON object on stdout";
 const char *threadsHelp = "workers (0 = one per usable core)";
+const char *verboseHelp = "say more";
 const char *modelHelp = "a model: Hugging Face folder, .gguf file or config.json";
+
+// One value each time: more would swallow the words that follow.
+void repeatable(CLI::Option *option) {
+  option->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
 
 void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option("--target", options.target, "CPU level to compile for; `llmc doctor` lists them")
@@ -46,11 +52,12 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option("--context", options.context, "positions per sequence (default: the model's, at most 8192)")
       ->check(CLI::Range(1, 1 << 24));
   app.add_flag("--emulate", options.emulate, "lower special instructions to portable code with the same rounding");
-  app.add_option("--without", options.without, "switch an optimization off by the name of its phase");
+  repeatable(app.add_option("--without", options.without,
+                            "switch an optimization off by the name of its phase; may be repeated"));
   app.add_option("--models", options.models, "folder of model descriptions that overlay the built-in ones");
   app.add_option("-j,--jobs", options.jobs, "threads of the compiler (default: usable cores)")
       ->check(CLI::Range(1, 1024));
-  app.add_flag("-v,--verbose", options.verbose, "say more");
+  app.add_flag("-v,--verbose", options.verbose, verboseHelp);
 }
 
 struct CommandLine {
@@ -72,6 +79,8 @@ struct CommandLine {
     app.require_subcommand(1);
     chat.options.maxNewTokens = 1024;
     app.set_version_flag("--version", llmcVersion);
+    app.footer("Exit codes: 0 done, 1 the input or the environment is at fault, 2 wrong usage, 3 a check failed, 70 a bug "
+               "of ours.\n`llmc COMMAND --help` explains a command.");
     addCompile();
     addRun();
     addChat();
@@ -138,6 +147,7 @@ struct CommandLine {
     sub.add_option("MODEL", inspect.model, modelHelp)->required();
     sub.add_option("--models", inspect.models, "folder of model descriptions that overlay the built-in ones");
     sub.add_flag("--json", inspect.json, jsonHelp);
+    sub.add_flag("-v,--verbose", inspect.verbose, verboseHelp);
   }
 
   void addPerplexity() {
@@ -174,7 +184,7 @@ struct CommandLine {
   void addDoctor() {
     CLI::App &sub = add("doctor", "what the compiler has on this machine", doctor, runDoctor);
     sub.add_flag("--json", doctor.json, jsonHelp);
-    sub.add_flag("-v,--verbose", doctor.verbose, "say more");
+    sub.add_flag("-v,--verbose", doctor.verbose, verboseHelp);
   }
 
   void addTokenize() {
@@ -190,7 +200,7 @@ struct CommandLine {
     sub.add_flag("--add-special", tokenize.addSpecial, "add BOS and EOS as the tokenizer says");
     sub.add_flag("--skip-special", tokenize.skipSpecial, "with --decode: leave special tokens out");
     sub.add_flag("--json", tokenize.json, jsonHelp);
-    sub.add_flag("-v,--verbose", tokenize.verbose, "say more");
+    sub.add_flag("-v,--verbose", tokenize.verbose, verboseHelp);
   }
 
   void addTemplate() {
@@ -203,12 +213,9 @@ struct CommandLine {
     auto *bare = sub.add_flag("--no-generation-prompt", render.noGenerationPrompt, "end after the last message");
     sub.add_flag("--continue-final-message", render.continueFinalMessage, "end inside the last message")
         ->excludes(bare);
-    sub.add_option("--set", render.set, "NAME=JSON: a variable of the template; may be repeated")
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(sub.add_option("--set", render.set, "NAME=JSON: a variable of the template; may be repeated"));
     sub.add_option("--now", render.now, "the time that the template sees, like '2026-03-05 07:08:09' (default: now)");
-    sub.add_flag("-v,--verbose", render.verbose, "say more");
+    sub.add_flag("-v,--verbose", render.verbose, verboseHelp);
   }
 };
 

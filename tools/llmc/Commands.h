@@ -48,7 +48,7 @@ int runRun(const RunCommand &command);
 
 struct InspectCommand {
   std::string model, models;
-  bool json = false;
+  bool json = false, verbose = false;
 };
 int runInspect(const InspectCommand &command);
 

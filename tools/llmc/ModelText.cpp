@@ -152,6 +152,10 @@ StatusOr<Tokenizer> tokenizerOf(const TokenizerFiles &files, const std::string &
   return Tokenizer::fromGguf(vocabulary, where);
 }
 
+bool isTiktokenFile(const std::string &path) {
+  return path.ends_with("tiktoken.model") || path.ends_with(".tiktoken");
+}
+
 StatusOr<Tokenizer> tokenizerFromFile(const std::string &path, const std::string &pattern) {
   if (isFolder(path)) {
     LLMC_ASSIGN_OR_RETURN(std::string file, tokenizerFileIn(path));
@@ -165,7 +169,7 @@ StatusOr<Tokenizer> tokenizerFromFile(const std::string &path, const std::string
   LLMC_ASSIGN_OR_RETURN(std::string bytes, readFile(path, limits::tokenizerBytes));
   if (path.ends_with(".json"))
     return Tokenizer::fromTokenizerJson(bytes, path);
-  if (!path.ends_with("tiktoken.model") && !path.ends_with(".tiktoken"))
+  if (!isTiktokenFile(path))
     return Tokenizer::fromSentencePiece(bytes, path);
   LLMC_ASSIGN_OR_RETURN(TiktokenOptions options, tiktokenOptionsFor(path, pattern));
   return Tokenizer::fromTiktoken(bytes, std::move(options), path);

@@ -75,7 +75,9 @@ class Tokenize {
 public:
   Tokenize(const TokenizeCommand &command, const Tokenizer &tokenizer) : command_(command), tokenizer_(tokenizer) {
     options_.addSpecial = command.addSpecial;
-    options_.specialText = command.noAdded     ? SpecialText::AllAsText
+    // Every token beside the ranks of a tiktoken file is a special one there, whatever other files say of it.
+    bool all = command.noAdded || (command.noSpecial && isTiktokenFile(command.tokenizer));
+    options_.specialText = all                 ? SpecialText::AllAsText
                            : command.noSpecial ? SpecialText::SpecialAsText
                                                : SpecialText::Recognise;
   }
