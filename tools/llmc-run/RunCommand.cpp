@@ -4,6 +4,7 @@
 #include "runtime/engine/TextGeneration.h"
 #include "runtime/support/Limits.h"
 #include "runtime/support/Progress.h"
+#include "tools/llmc-run/IdsFile.h"
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -41,19 +42,6 @@ StatusOr<std::vector<std::string>> readPrompts(const RunOptions &options) {
   if (lines.empty())
     return Status::error(*options.promptsFile + ": has no line, expected a prompt on each");
   return lines;
-}
-
-SamplingParams samplingOf(const RunOptions &options, const GenerationDefaults &defaults) {
-  // Ids are for comparing and measuring: nothing there depends on what somebody recommends for text.
-  GenerationDefaults base = options.idsFile ? GenerationDefaults() : defaults;
-  SamplingParams params;
-  params.temperature = options.temperature.value_or(base.temperature.value_or(0));
-  params.topK = options.topK.value_or(static_cast<int32_t>(base.topK.value_or(0)));
-  params.topP = options.topP.value_or(base.topP.value_or(1));
-  params.minP = options.minP.value_or(base.minP.value_or(0));
-  params.repetitionPenalty = options.repetitionPenalty.value_or(base.repetitionPenalty.value_or(1));
-  params.seed = options.seed;
-  return params;
 }
 
 class Run {
@@ -213,6 +201,19 @@ void Run::reportJson() const {
 }
 
 } // namespace
+
+SamplingParams samplingOf(const RunOptions &options, const GenerationDefaults &defaults) {
+  // Ids are for comparing and measuring: nothing there depends on what somebody recommends for text.
+  GenerationDefaults base = options.idsFile ? GenerationDefaults() : defaults;
+  SamplingParams params;
+  params.temperature = options.temperature.value_or(base.temperature.value_or(0));
+  params.topK = options.topK.value_or(static_cast<int32_t>(base.topK.value_or(0)));
+  params.topP = options.topP.value_or(base.topP.value_or(1));
+  params.minP = options.minP.value_or(base.minP.value_or(0));
+  params.repetitionPenalty = options.repetitionPenalty.value_or(base.repetitionPenalty.value_or(1));
+  params.seed = options.seed;
+  return params;
+}
 
 int runArtifact(const RunOptions &options, std::ostream &out, std::ostream &err) {
   Status status = Run(options, out, err).run();

@@ -1,5 +1,7 @@
 // RunCommand: what `llmc-run` and `llmc run` do with an artifact, without the parsing of flags (RunFlags.h).
 #pragma once
+#include "runtime/artifact/Manifest.h"
+#include "runtime/engine/Sampler.h"
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -31,6 +33,9 @@ struct RunOptions {
   int32_t chunkTokens = 0;
   double compileSeconds = 0; // for the report of a driver that compiled first
 };
+
+// How to draw: what was given, else what the model's authors recommend, except for ids.
+SamplingParams samplingOf(const RunOptions &options, const GenerationDefaults &defaults);
 
 // Writes the answers to `out` and one line per failure to `err`; the result is the exit code: 0, or 1 when the input or
 // the environment is at fault.

@@ -6,13 +6,8 @@
 
 namespace llmc {
 
-// All but the artifact itself, which each program names and finds in its own way.
-inline void addRunFlags(CLI::App &app, RunOptions &options) {
-  CLI::Option_group *source = app.add_option_group("prompt", "what to continue");
-  source->add_option("--prompt", options.prompt, "a text");
-  source->add_option("--prompts", options.promptsFile, "a file with a prompt on each line, run as one batch");
-  source->add_option("--ids", options.idsFile, "a file {\"sequences\": [[1, 2, 3], [4, 5]]} of token ids");
-  source->require_option(1);
+// How answers are drawn, and with how many workers.
+inline void addAnswerFlags(CLI::App &app, RunOptions &options) {
   app.add_option("-n,--max-new-tokens", options.maxNewTokens, "most tokens of each answer")->capture_default_str();
   app.add_option("--temperature", options.temperature, "0 = greedy (default: the model's for text, 0 for --ids)");
   app.add_option("--top-k", options.topK, "sample from the k most probable tokens (0 = all)");
@@ -24,9 +19,19 @@ inline void addRunFlags(CLI::App &app, RunOptions &options) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--threads", options.threads, "workers (0 = one per usable core)")->capture_default_str();
+}
+
+// All but the artifact itself, which each program names and finds in its own way.
+inline void addRunFlags(CLI::App &app, RunOptions &options) {
+  CLI::Option_group *source = app.add_option_group("prompt", "what to continue");
+  source->add_option("--prompt", options.prompt, "a text");
+  source->add_option("--prompts", options.promptsFile, "a file with a prompt on each line, run as one batch");
+  source->add_option("--ids", options.idsFile, "a file {\"sequences\": [[1, 2, 3], [4, 5]]} of token ids");
+  source->require_option(1);
+  addAnswerFlags(app, options);
   app.add_flag("--raw", options.raw, "no chat template: continue the text as it is");
   app.add_flag("--ignore-eos", options.ignoreEos, "go on after the model's end of sequence");
-  app.add_option("--threads", options.threads, "workers (0 = one per usable core)")->capture_default_str();
   app.add_option("--chunk", options.chunkTokens, "prompt tokens per step (0 = as many as a step holds)");
   app.add_flag("--json", options.json, "one JSON object on standard output");
 }

@@ -1,4 +1,5 @@
 // The command line, as docs/command-line.md has it. The only file that sees CLI11.
+#include "tools/llmc-run/RunFlags.h"
 #include "tools/llmc/Commands.h"
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -10,6 +11,13 @@ int reportFault(const Status &status) {
   return exitFault;
 }
 
+int writeAnswer(const std::string &answer) {
+  std::fwrite(answer.data(), 1, answer.size(), stdout);
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return exitDone;
+  return reportFault(Status::error("cannot write the answer to standard output"));
+}
+
 } // namespace llmc
 
 using namespace llmc;
@@ -17,26 +25,39 @@ using namespace llmc;
 namespace {
 
 const char *eitherHelp = "a model, or an artifact that `llmc compile` wrote";
+const char *jsonHelp = "one JSON object on stdout";
+const char *threadsHelp = "workers (0 = one per usable core)";
+const char *verboseHelp = "say more";
 const char *modelHelp = "a model: Hugging Face folder, .gguf file or config.json";
 
+// One value each time: more would swallow the words that follow.
+void repeatable(CLI::Option *option) {
+  option->expected(1)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void addCompileOptions(CLI::App &app, CompileOptions &options) {
-  app.add_option("--target", options.target, "CPU level to compile for; `llmc doctor` lists them")->capture_default_str();
+  app.add_option("--target", options.target, "CPU level to compile for; `llmc doctor` lists them")
+      ->capture_default_str();
   app.add_option("--weights", options.weights, "form of the weights")
       ->check(CLI::IsMember({"stored", "f32", "bf16", "int8", "int4"}))
       ->capture_default_str();
   app.add_option("--kv", options.kv, "element type of the KV cache (default: f32 with --weights f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  app.add_option("--max-tokens", options.maxTokens, "rows per step")->check(CLI::Range(1, 65536))->capture_default_str();
+  app.add_option("--max-tokens", options.maxTokens, "rows per step")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
   app.add_option("--max-sequences", options.maxSequences, "sequences at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--context", options.context, "positions per sequence (default: the model's, at most 8192)")
       ->check(CLI::Range(1, 1 << 24));
   app.add_flag("--emulate", options.emulate, "lower special instructions to portable code with the same rounding");
-  app.add_option("--without", options.without, "switch an optimization off by the name of its phase");
+  repeatable(app.add_option("--without", options.without,
+                            "switch an optimization off by the name of its phase; may be repeated"));
   app.add_option("--models", options.models, "folder of model descriptions that overlay the built-in ones");
-  app.add_option("-j,--jobs", options.jobs, "threads of the compiler (default: usable cores)")->check(CLI::Range(1, 1024));
-  app.add_flag("-v,--verbose", options.verbose, "say more");
+  app.add_option("-j,--jobs", options.jobs, "threads of the compiler (default: usable cores)")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("-v,--verbose", options.verbose, verboseHelp);
 }
 
 struct CommandLine {
@@ -44,6 +65,7 @@ struct CommandLine {
   int result = exitUsage;
 
   CompileCommand compile;
+  RunCommand run;
   InspectCommand inspect;
   LogitsCommand logits;
   PerplexityCommand perplexity;
@@ -55,13 +77,24 @@ struct CommandLine {
 
   CommandLine() {
     app.require_subcommand(1);
-    app.set_version_flag("--version", "llmc 0.1.0");
+    chat.options.maxNewTokens = 1024;
+    app.set_version_flag("--version", llmcVersion);
+    app.footer("Exit codes: 0 done, 1 the input or the environment is at fault, 2 wrong usage, 3 a check failed, 70 a bug "
+               "of ours.\n`llmc COMMAND --help` explains a command.");
     addCompile();
+    addRun();
+    addChat();
     addInspect();
     addLogits();
+    addPerplexity();
+    addTokenize();
+    addTemplate();
+    addBench();
+    addDoctor();
   }
 
-  template <typename Command> CLI::App &add(const char *name, const char *help, Command &command, int (*run)(const Command &)) {
+  template <typename Command>
+  CLI::App &add(const char *name, const char *help, Command &command, int (*run)(const Command &)) {
     CLI::App &sub = *app.add_subcommand(name, help);
     sub.callback([this, &command, run] { result = run(command); });
     return sub;
@@ -72,7 +105,8 @@ struct CommandLine {
     sub.add_option("MODEL", compile.model, modelHelp)->required();
     sub.add_option("-o,--output", compile.output, "folder of the artifact");
     addCompileOptions(sub, compile.options);
-    sub.add_option("--dump-phases", compile.options.dumpPhases, "folder for the IR after each phase, as llmc-opt reads it");
+    sub.add_option("--dump-phases", compile.options.dumpPhases,
+                   "folder for the IR after each phase, as llmc-opt reads it");
     sub.add_option("--stop-after", compile.options.stopAfter, "last phase to run; nothing is written but dumps");
   }
 
@@ -93,11 +127,95 @@ struct CommandLine {
     addCompileOptions(sub, logits.compile);
   }
 
+  void addRun() {
+    CLI::App &sub = add("run", "continue a prompt, or answer it", run, runRun);
+    sub.add_option("MODEL", run.model, eitherHelp)->required();
+    addRunFlags(sub, run.options);
+    addCompileOptions(sub, run.compile);
+  }
+
+  void addChat() {
+    CLI::App &sub = add("chat", "a conversation in the terminal", chat, runChat);
+    sub.add_option("MODEL", chat.model, eitherHelp)->required();
+    sub.add_option("--system", chat.system, "what the model is told first");
+    addAnswerFlags(sub, chat.options);
+    addCompileOptions(sub, chat.compile);
+  }
+
   void addInspect() {
     CLI::App &sub = add("inspect", "what a model is made of, from config and headers", inspect, runInspect);
     sub.add_option("MODEL", inspect.model, modelHelp)->required();
     sub.add_option("--models", inspect.models, "folder of model descriptions that overlay the built-in ones");
-    sub.add_flag("--json", inspect.json, "one JSON object on stdout");
+    sub.add_flag("--json", inspect.json, jsonHelp);
+    sub.add_flag("-v,--verbose", inspect.verbose, verboseHelp);
+  }
+
+  void addPerplexity() {
+    CLI::App &sub = add("perplexity", "how well a model predicts a text", perplexity, runPerplexity);
+    sub.add_option("MODEL", perplexity.model, eitherHelp)->required();
+    CLI::Option_group *source = sub.add_option_group("input", "what to predict");
+    source->add_option("--text", perplexity.text, "a text file");
+    source->add_option("--ids", perplexity.ids, "a file {\"sequences\": [[1, 2, 3], [4, 5]]} of token ids");
+    source->require_option(1);
+    sub.add_option("--window", perplexity.window,
+                   "tokens that are predicted from each other (default: 512, or the context if less)")
+        ->check(CLI::Range(2, 1 << 24));
+    sub.add_option("--threads", perplexity.threads, threadsHelp)->check(CLI::Range(0, 1024))->capture_default_str();
+    sub.add_flag("--json", perplexity.json, jsonHelp);
+    addCompileOptions(sub, perplexity.compile);
+  }
+
+  void addBench() {
+    CLI::App &sub = add("bench", "speed of prefill and decode, beside the machine's limits", bench, runBench);
+    sub.add_option("MODEL", bench.model, eitherHelp)->required();
+    auto count = [&](const char *name, int32_t &value, int least, const char *help) {
+      sub.add_option(name, value, help)->check(CLI::Range(least, 1 << 24))->capture_default_str();
+    };
+    count("-p,--prefill", bench.prefill, 1, "tokens of the prompt");
+    count("-n,--decode", bench.decode, 1, "tokens to decode, per stream");
+    count("--streams", bench.streams, 1, "sequences that decode in one batch");
+    count("--depth", bench.depth, 0, "tokens of context before decode");
+    count("--repeat", bench.repeat, 1, "measurements, after one that warms up");
+    sub.add_option("--threads", bench.threads, threadsHelp)->check(CLI::Range(0, 1024))->capture_default_str();
+    sub.add_flag("--json", bench.json, jsonHelp);
+    addCompileOptions(sub, bench.compile);
+  }
+
+  void addDoctor() {
+    CLI::App &sub = add("doctor", "what the compiler has on this machine", doctor, runDoctor);
+    sub.add_flag("--json", doctor.json, jsonHelp);
+    sub.add_flag("-v,--verbose", doctor.verbose, verboseHelp);
+  }
+
+  void addTokenize() {
+    CLI::App &sub = add("tokenize", "text to token ids, and back", tokenize, runTokenize);
+    sub.add_option("MODEL", tokenize.model, eitherHelp);
+    sub.add_option("--tokenizer", tokenize.tokenizer, "tokenizer.json, tokenizer.model, tiktoken.model or .gguf file");
+    sub.add_option("--pattern", tokenize.pattern, "regular expression that cuts text, for a tiktoken file");
+    auto *text = sub.add_option("--text", tokenize.text, "what to convert (default: standard input)");
+    sub.add_option("--texts", tokenize.texts, "a file with a JSON list; the answer is a JSON list")->excludes(text);
+    sub.add_flag("--decode", tokenize.decode, "ids to text: the input is token ids");
+    sub.add_flag("--no-special", tokenize.noSpecial, "text of special tokens is plain text");
+    sub.add_flag("--no-added", tokenize.noAdded, "text of any added token is plain text");
+    sub.add_flag("--add-special", tokenize.addSpecial, "add BOS and EOS as the tokenizer says");
+    sub.add_flag("--skip-special", tokenize.skipSpecial, "with --decode: leave special tokens out");
+    sub.add_flag("--json", tokenize.json, jsonHelp);
+    sub.add_flag("-v,--verbose", tokenize.verbose, verboseHelp);
+  }
+
+  void addTemplate() {
+    CLI::App &sub = add("template", "render a chat template", render, runTemplate);
+    sub.add_option("MODEL", render.model, eitherHelp);
+    sub.add_option("--template", render.templateFile, "a file with a template");
+    sub.add_option("--messages", render.messages, "a JSON file with the list of messages")->required();
+    sub.add_option("--tools", render.tools, "a JSON file with the list of tools");
+    sub.add_option("--documents", render.documents, "a JSON file with the list of documents");
+    auto *bare = sub.add_flag("--no-generation-prompt", render.noGenerationPrompt, "end after the last message");
+    sub.add_flag("--continue-final-message", render.continueFinalMessage, "end inside the last message")
+        ->excludes(bare);
+    repeatable(sub.add_option("--set", render.set, "NAME=JSON: a variable of the template; may be repeated"));
+    sub.add_option("--now", render.now, "the time that the template sees, like '2026-03-05 07:08:09' (default: now)");
+    sub.add_flag("-v,--verbose", render.verbose, verboseHelp);
   }
 };
 

@@ -2,16 +2,22 @@
 // 2 wrong usage, 3 a check failed, 70 a bug of ours.
 #pragma once
 #include "runtime/support/Status.h"
+#include "tools/llmc-run/RunCommand.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace llmc {
 
+inline constexpr char llmcVersion[] = "llmc 0.1.0";
+
 enum ExitCode { exitDone = 0, exitFault = 1, exitUsage = 2, exitCheckFailed = 3, exitBug = 70 };
 
 // Prints "error: message" and gives exitFault.
 int reportFault(const Status &status);
+// Writes `answer` to standard output, byte for byte; a full disk or a closed pipe is a fault.
+int writeAnswer(const std::string &answer);
 
 struct CompileOptions {
   std::string target = "host";
@@ -33,9 +39,16 @@ struct CompileCommand {
 };
 int runCompile(const CompileCommand &command);
 
+struct RunCommand {
+  std::string model;
+  RunOptions options; // its artifact and compileSeconds are filled in here
+  CompileOptions compile;
+};
+int runRun(const RunCommand &command);
+
 struct InspectCommand {
   std::string model, models;
-  bool json = false;
+  bool json = false, verbose = false;
 };
 int runInspect(const InspectCommand &command);
 
@@ -53,7 +66,7 @@ int runLogits(const LogitsCommand &command);
 
 struct PerplexityCommand {
   std::string model, text, ids;
-  int32_t window = 512;
+  int32_t window = 0; // 0: 512, or the context where that is less
   int32_t threads = 0;
   bool json = false;
   CompileOptions compile;
@@ -69,29 +82,33 @@ struct BenchCommand {
 int runBench(const BenchCommand &command);
 
 struct TokenizeCommand {
-  std::string model, tokenizer, text, texts;
-  bool hasText = false, decode = false, noSpecial = false, addSpecial = false, json = false;
+  std::string model, tokenizer; // exactly one of them
+  std::string pattern;          // of a tiktoken file
+  std::optional<std::string> text;
+  std::string texts;
+  bool decode = false, noSpecial = false, noAdded = false, addSpecial = false, skipSpecial = false, json = false;
+  bool verbose = false;
 };
 int runTokenize(const TokenizeCommand &command);
 
 struct TemplateCommand {
-  std::string model, templateFile, messages, tools, now;
-  bool noGenerationPrompt = false;
-  std::vector<std::string> set;
+  std::string model, templateFile; // exactly one of them
+  std::string messages, tools, documents, now;
+  bool noGenerationPrompt = false, continueFinalMessage = false;
+  std::vector<std::string> set; // NAME=JSON
+  bool verbose = false;
 };
 int runTemplate(const TemplateCommand &command);
 
 struct ChatCommand {
   std::string model, system;
-  double temperature = -1;
-  int32_t maxTokens = 1024, threads = 0;
-  uint64_t seed = 0;
+  RunOptions options; // of the answers
   CompileOptions compile;
 };
 int runChat(const ChatCommand &command);
 
 struct DoctorCommand {
-  bool json = false;
+  bool json = false, verbose = false;
 };
 int runDoctor(const DoctorCommand &command);
 

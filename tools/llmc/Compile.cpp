@@ -16,7 +16,6 @@ using namespace mlir;
 namespace llmc {
 namespace {
 
-constexpr char writerName[] = "llmc 0.1.0";
 constexpr int64_t defaultContext = 8192;
 // Logits of a whole step cost vocabulary * 4 bytes a row: steps that want more rows than this are split.
 constexpr int64_t logitBytes = int64_t(64) << 20;
@@ -27,7 +26,8 @@ int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 
 void planMemory(Manifest &manifest, ModuleOp module, int64_t scratchBytes) {
   std::string arenaPerRow = std::to_string(fact(module, "llmc.arena_bytes_per_row"));
-  manifest.arenaBytes = static_cast<uint64_t>(roundUp(fact(module, "llmc.arena_bytes_per_row") * manifest.maxTokens, 64));
+  manifest.arenaBytes =
+      static_cast<uint64_t>(roundUp(fact(module, "llmc.arena_bytes_per_row") * manifest.maxTokens, 64));
   manifest.scratchBytesPerWorker = static_cast<uint64_t>(roundUp(scratchBytes, 64));
   manifest.weightsBytes = static_cast<uint64_t>(fact(module, "llmc.weight_bytes"));
   manifest.pageTokens = static_cast<int32_t>(fact(module, "llmc.page_positions"));
@@ -66,7 +66,7 @@ void describeGeneration(Manifest &manifest, const GenerationFacts &facts, const 
 Manifest manifestOf(const Model &model, const CompileOptions &options, const ArtifactLimits &limits, ModuleOp module,
                     const cpu::CompiledProgram &program) {
   Manifest manifest;
-  manifest.writer = writerName;
+  manifest.writer = llmcVersion;
   manifest.abiVersion = LLMC_ABI_VERSION;
   manifest.family = model.spec.family;
   manifest.architecture = model.spec.architecture;
@@ -99,6 +99,7 @@ std::string dispatchManifest(ModuleOp module, const cpu::CompiledProgram &progra
     llm::WeightType type = cast<llm::WeightType>(weight.getType());
     list.push_back({{"op", weight.getSymName().str()},
                     {"kernel", "weight:" + llm::stringifyWeightForm(type.getForm()).str()},
+                    {"shape", std::vector<int64_t>(type.getShape())},
                     {"reason", reason ? reason.getValue().str() : ""}});
   }
   return list.dump(1) + "\n";
@@ -149,7 +150,8 @@ StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &opti
   limits.maxLogitRows = std::clamp(logitBytes / (4 * model.spec.vocabulary), limits.maxSequences, limits.maxTokens);
   // Enough for every sequence to answer shortly, or for two to fill their context.
   int64_t perSequence = (limits.context + pagePositions - 1) / pagePositions;
-  limits.numPages = std::min<int64_t>(limits.maxSequences * perSequence, std::max(2 * perSequence, limits.maxSequences * 16));
+  limits.numPages =
+      std::min<int64_t>(limits.maxSequences * perSequence, std::max(2 * perSequence, limits.maxSequences * 16));
   return limits;
 }
 
@@ -171,7 +173,7 @@ Status compileModel(const Model &model, const CompileOptions &options, const std
     return diagnostics.status("code generation failed without saying why");
   progress.finish();
 
-  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model));
+  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
   LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(module));
   ArtifactContents contents;
   contents.manifest = manifestOf(model, options, limits, module, *program);

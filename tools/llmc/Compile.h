@@ -28,8 +28,9 @@ StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &opti
 // Writes the artifact folder, whole or not at all.
 Status compileModel(const Model &model, const CompileOptions &options, const std::string &output);
 
-// The artifact at `path`, or one compiled from the model at `path` into the user's cache, reused while neither the model
-// nor the options change.
+// The artifact at `path`, or one compiled from the model at `path` into the user's cache, reused while neither the
+// model nor the options change.
+StatusOr<std::string> artifactCacheFolder();
 StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions &options);
 
 } // namespace llmc

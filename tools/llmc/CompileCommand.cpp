@@ -1,6 +1,7 @@
 #include "runtime/support/File.h"
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Compile.h"
+#include "tools/llmc/Interrupt.h"
 #include <cstdio>
 
 namespace llmc {
@@ -19,6 +20,7 @@ int runCompile(const CompileCommand &command) {
     StatusOr<CompiledModule> lowered = buildAndLower(*model, command.options);
     return lowered.ok() ? exitDone : reportFault(lowered.status());
   }
+  CleanUpOnInterrupt cleanUp;
   Status status = compileModel(*model, command.options, command.output);
   return status.ok() ? exitDone : reportFault(status);
 }

@@ -9,6 +9,9 @@ int runInspect(const InspectCommand &command) {
   StatusOr<Model> model = openModel(command.model, command.models);
   if (!model.ok())
     return reportFault(model.status());
+  if (command.verbose)
+    for (const std::string &note : model->spec.notes)
+      std::fprintf(stderr, "note: %s\n", note.c_str());
   if (command.json)
     std::printf("%s\n", inspectToJson(model->spec, model->stored).dump().c_str());
   else

@@ -13,9 +13,12 @@ struct TokenizerFiles {
 };
 
 // tokenizer.json, else tokenizer.model, else GGUF's vocabulary; kind "none" when the model has none of them.
-StatusOr<TokenizerFiles> tokenizerFilesOf(const Model &model);
+StatusOr<TokenizerFiles> tokenizerFilesOf(const ModelFiles &files);
 StatusOr<Tokenizer> tokenizerOf(const TokenizerFiles &files, const std::string &where);
-// A tokenizer.json, tokenizer.model or .gguf file by its name.
-StatusOr<Tokenizer> tokenizerFromFile(const std::string &path);
+bool isTiktokenFile(const std::string &path);
+// A tokenizer.json, tokenizer.model, tiktoken.model or .gguf file by its name, or a folder that has one of them. The
+// regular expression of a tiktoken file is `pattern` or, where that is empty, the one that about.json or
+// tokenizer_config.json beside it states.
+StatusOr<Tokenizer> tokenizerFromFile(const std::string &path, const std::string &pattern = "");
 
 } // namespace llmc

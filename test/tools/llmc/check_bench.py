@@ -1,0 +1,20 @@
+"""check_bench.py FILE: `llmc bench --json` has its keys, and numbers that can be."""
+import json
+import sys
+
+answer = json.load(open(sys.argv[1]))
+assert answer["weights"] == "bf16" and answer["threads"] == 1 and answer["target"], answer
+assert answer["prefill"]["tokens"] == 16
+decode = answer["decode"]
+assert (decode["tokens"], decode["streams"], decode["depth"]) == (4, 2, 8), decode
+for part in (answer["prefill"], decode):
+    rate = part["tokens_per_second"]
+    assert 0 < rate["min"] <= rate["median"] <= rate["max"], rate
+limits = answer["limits"]
+assert 0.1 < limits["read_gb_per_second"] < 10000, limits
+assert 1e8 < limits["flops_per_second"] < 1e15, limits
+for fraction in ("decode_fraction_of_read", "prefill_fraction_of_peak"):
+    assert 0 < limits[fraction] < 1, limits
+# Four layers of 64 x (64 + 2 * 32) + 64 x 64 + 3 * 64 x 96 and the head of 320 x 64, two bytes each, and the norms.
+least = 2 * (4 * (64 * 128 + 64 * 64 + 3 * 64 * 96) + 320 * 64)
+assert least <= limits["weight_bytes_per_step"] < 1.2 * least, limits

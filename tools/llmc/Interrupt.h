@@ -1,0 +1,26 @@
+// Ctrl-C and SIGTERM while files are written: nothing unfinished stays on the disk.
+#pragma once
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+namespace llmc {
+
+// While it lives, SIGINT and SIGTERM remove the unfinished outputs of this process and end it with code 130. Make it
+// before other threads start: those inherit that the signals are blocked and leave them to the thread that waits here.
+class CleanUpOnInterrupt {
+public:
+  CleanUpOnInterrupt();
+  ~CleanUpOnInterrupt();
+  CleanUpOnInterrupt(const CleanUpOnInterrupt &) = delete;
+  CleanUpOnInterrupt &operator=(const CleanUpOnInterrupt &) = delete;
+
+private:
+  void wait() const;
+
+  sigset_t signals_, before_;
+  std::atomic<bool> done_ = false;
+  std::thread waiting_;
+};
+
+} // namespace llmc

@@ -1,0 +1,247 @@
+#include "tools/llmc/MachineLimits.h"
+#include "runtime/support/CpuFeatures.h"
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace llmc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int repeats = 5;
+constexpr uint64_t leastReadBytes = uint64_t(512) << 20, mostReadBytes = uint64_t(2) << 30;
+
+// Runs `work(thread)` on all threads at once and gives the seconds from the first start to the last end, least of a few
+// repeats. `prepare` runs once on each thread before.
+double bestSeconds(int threads, const std::function<void(int)> &prepare, const std::function<void(int)> &work) {
+  std::vector<double> seconds;
+  Clock::time_point start;
+  bool running = false;
+  auto meet = [&]() noexcept {
+    Clock::time_point now = Clock::now();
+    if (running)
+      seconds.push_back(std::chrono::duration<double>(now - start).count());
+    running = !running;
+    start = Clock::now();
+  };
+  std::barrier barrier(threads, meet);
+  auto run = [&](int thread) {
+    prepare(thread);
+    for (int i = 0; i < repeats; ++i) {
+      barrier.arrive_and_wait();
+      work(thread);
+      barrier.arrive_and_wait();
+    }
+  };
+  std::vector<std::thread> others;
+  for (int thread = 1; thread < threads; ++thread)
+    others.emplace_back(run, thread);
+  run(0);
+  for (std::thread &other : others)
+    other.join();
+  return *std::min_element(seconds.begin(), seconds.end());
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void readAll(const uint8_t *bytes, size_t size) {
+  __m256i any[4] = {};
+  for (size_t at = 0; at + 128 <= size; at += 128)
+    for (int i = 0; i < 4; ++i)
+      any[i] = _mm256_or_si256(any[i], _mm256_load_si256(reinterpret_cast<const __m256i *>(bytes + at + 32 * i)));
+  for (__m256i &part : any)
+    __asm__ volatile("" : "+x"(part)); // must not be dropped
+}
+
+// Chains enough to hide the latency of any of the instructions, few enough for the registers. Operands and sums hide
+// behind an asm: the compiler would see that all chains are one, and what comes out.
+constexpr int chains512 = 24, chains256 = 12;
+
+__attribute__((target("avx2,fma"))) void fma256(int64_t rounds) {
+  __m256 sums[chains256] = {}, x = _mm256_set1_ps(0.5f), y = _mm256_set1_ps(0.25f);
+  __asm__ volatile("" : "+x"(x), "+x"(y));
+  for (auto &sum : sums)
+    __asm__ volatile("" : "+x"(sum));
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < chains256; ++i)
+      sums[i] = _mm256_fmadd_ps(x, y, sums[i]);
+  }
+  for (__m256 &sum : sums)
+    __asm__ volatile("" : "+x"(sum));
+}
+
+__attribute__((target("avx512f"))) void fma512(int64_t rounds) {
+  __m512 sums[chains512] = {}, x = _mm512_set1_ps(0.5f), y = _mm512_set1_ps(0.25f);
+  __asm__ volatile("" : "+v"(x), "+v"(y));
+  for (auto &sum : sums)
+    __asm__ volatile("" : "+v"(sum));
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < chains512; ++i)
+      sums[i] = _mm512_fmadd_ps(x, y, sums[i]);
+  }
+  for (__m512 &sum : sums)
+    __asm__ volatile("" : "+v"(sum));
+}
+
+__attribute__((target("avx512f,avx512bf16"))) void dotBf16(int64_t rounds) {
+  __m512 sums[chains512] = {};
+  __m512i x = _mm512_set1_epi16(0x3f00), y = _mm512_set1_epi16(0x3e80); // 0.5, 0.25
+  __asm__ volatile("" : "+v"(x), "+v"(y));
+  for (auto &sum : sums)
+    __asm__ volatile("" : "+v"(sum));
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < chains512; ++i)
+      sums[i] = _mm512_dpbf16_ps(sums[i], reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y));
+  }
+  for (__m512 &sum : sums)
+    __asm__ volatile("" : "+v"(sum));
+}
+
+__attribute__((target("avx512f,avx512vnni"))) void dotBytes(int64_t rounds) {
+  __m512i sums[chains512] = {}, x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5);
+  __asm__ volatile("" : "+v"(x), "+v"(y));
+  for (auto &sum : sums)
+    __asm__ volatile("" : "+v"(sum));
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < chains512; ++i)
+      sums[i] = _mm512_dpbusd_epi32(sums[i], x, y);
+  }
+  for (__m512i &sum : sums)
+    __asm__ volatile("" : "+v"(sum));
+}
+
+// Without VNNI a byte dot is two instructions and an add.
+__attribute__((target("avx2"))) void maddBytes(int64_t rounds) {
+  __m256i sums[chains256] = {}, x = _mm256_set1_epi8(3), y = _mm256_set1_epi8(5), ones = _mm256_set1_epi16(1);
+  for (auto &sum : sums)
+    __asm__ volatile("" : "+x"(sum));
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < chains256; ++i) {
+      __asm__ volatile("" : "+x"(x)); // each chain multiplies anew
+      sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
+    }
+  }
+  for (__m256i &sum : sums)
+    __asm__ volatile("" : "+x"(sum));
+}
+
+struct Peak {
+  const char *instruction;
+  int vectorBits; // 0: any
+  std::vector<std::string> features;
+  void (*run)(int64_t rounds);
+  int64_t operationsPerRound;
+};
+
+const std::vector<Peak> &peaks() {
+  static const std::vector<Peak> all = {
+      {"fma", 512, {"avx512f"}, fma512, chains512 * 32},
+      {"fma", 256, {"avx2", "fma"}, fma256, chains256 * 16},
+      {"vdpbf16ps", 0, {"avx512f", "avx512_bf16"}, dotBf16, chains512 * 64},
+      {"vpdpbusd", 0, {"avx512f", "avx512_vnni"}, dotBytes, chains512 * 128},
+      {"vpmaddubsw", 0, {"avx2"}, maddBytes, chains256 * 64},
+      {"vpsignb+vpmaddubsw", 0, {"avx2"}, maddBytes, chains256 * 64},
+  };
+  return all;
+}
+#endif
+
+uint64_t readNumber(const std::string &path) {
+  std::ifstream file(path);
+  uint64_t number = 0;
+  return file >> number ? number : 0; // "max" is no number
+}
+
+uint64_t lastCacheBytes() {
+  long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
+}
+
+} // namespace
+
+MachineMemory machineMemory() {
+  MachineMemory memory;
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, unit; file >> name;) {
+    uint64_t kilobytes = 0;
+    file >> kilobytes;
+    std::getline(file, unit);
+    if (name == "MemTotal:")
+      memory.totalBytes = kilobytes << 10;
+    if (name == "MemAvailable:")
+      memory.availableBytes = kilobytes << 10;
+  }
+  if (uint64_t limit = readNumber("/sys/fs/cgroup/memory.max")) {
+    uint64_t used = std::min(limit, readNumber("/sys/fs/cgroup/memory.current"));
+    memory.totalBytes = std::min(memory.totalBytes, limit);
+    memory.availableBytes = std::min(memory.availableBytes, limit - used);
+  }
+  return memory;
+}
+
+double measureReadBandwidth(int threads) {
+#if defined(__x86_64__)
+  uint64_t wanted = std::clamp(10 * lastCacheBytes(), leastReadBytes, mostReadBytes);
+  if (uint64_t available = machineMemory().availableBytes; available > 0 && wanted > available / 2)
+    wanted = available / 2;
+  // Parts are whole huge pages, so no two threads share one.
+  uint64_t part = wanted / static_cast<uint64_t>(threads) >> 21 << 21, size = part * static_cast<uint64_t>(threads);
+  if (size == 0)
+    return 0;
+  void *memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return 0;
+  ::madvise(memory, size, MADV_HUGEPAGE);
+  auto partOf = [&](int thread) { return static_cast<uint8_t *>(memory) + static_cast<uint64_t>(thread) * part; };
+  // Written first: pages that were never written are all the same zeros in the cache. By the thread that reads them, so
+  // that they lie in its memory.
+  double seconds = bestSeconds(
+      threads, [&](int thread) { std::fill_n(partOf(thread), part, uint8_t(1)); },
+      [&](int thread) { readAll(partOf(thread), part); });
+  ::munmap(memory, size);
+  return static_cast<double>(size) / seconds;
+#else
+  return 0;
+#endif
+}
+
+std::vector<std::string> measurableInstructions() {
+  std::vector<std::string> names;
+#if defined(__x86_64__)
+  for (const Peak &peak : peaks())
+    if (names.empty() || names.back() != peak.instruction)
+      names.push_back(peak.instruction);
+#endif
+  return names;
+}
+
+std::optional<double> measurePeak(const std::string &instruction, int vectorBits, int threads) {
+#if defined(__x86_64__)
+  constexpr int64_t rounds = 1 << 20; // some ten milliseconds
+  for (const Peak &peak : peaks()) {
+    if (instruction != peak.instruction || (peak.vectorBits != 0 && peak.vectorBits != vectorBits))
+      continue;
+    if (!checkCpuFeatures(peak.features, hostCpuFeatures()).ok())
+      return std::nullopt;
+    double seconds = bestSeconds(
+        threads, [&](int) { peak.run(rounds / 8); }, [&](int) { peak.run(rounds); });
+    return static_cast<double>(rounds * peak.operationsPerRound * threads) / seconds;
+  }
+#endif
+  return std::nullopt;
+}
+
+} // namespace llmc
