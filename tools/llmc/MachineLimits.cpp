@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -17,28 +18,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int repeats = 5;
 constexpr uint64_t leastReadBytes = uint64_t(512) << 20, mostReadBytes = uint64_t(2) << 30;
+// Many short measurements, best of them: on a busy machine a long one is always interrupted.
+constexpr int readSlices = 16, readPasses = 2, peakRepeats = 20;
 
-// Runs `work(thread)` on all threads at once and gives the seconds from the first start to the last end, least of a few
-// repeats. `prepare` runs once on each thread before.
-double bestSeconds(int threads, const std::function<void(int)> &prepare, const std::function<void(int)> &work) {
-  std::vector<double> seconds;
+// Runs `work(thread, repeat)` on all threads at once and gives the seconds from the first start to the last end, least
+// of all repeats. `prepare(thread)` runs once on each thread before.
+double bestSeconds(int threads, int repeats, const std::function<void(int)> &prepare,
+                   const std::function<void(int, int)> &work) {
+  double least = std::numeric_limits<double>::infinity();
   Clock::time_point start;
   bool running = false;
   auto meet = [&]() noexcept {
-    Clock::time_point now = Clock::now();
     if (running)
-      seconds.push_back(std::chrono::duration<double>(now - start).count());
+      least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count());
     running = !running;
     start = Clock::now();
   };
   std::barrier barrier(threads, meet);
   auto run = [&](int thread) {
     prepare(thread);
-    for (int i = 0; i < repeats; ++i) {
+    for (int repeat = 0; repeat < repeats; ++repeat) {
       barrier.arrive_and_wait();
-      work(thread);
+      work(thread, repeat);
       barrier.arrive_and_wait();
     }
   };
@@ -48,7 +50,7 @@ double bestSeconds(int threads, const std::function<void(int)> &prepare, const s
   run(0);
   for (std::thread &other : others)
     other.join();
-  return *std::min_element(seconds.begin(), seconds.end());
+  return least;
 }
 
 #if defined(__x86_64__)
@@ -197,8 +199,10 @@ double measureReadBandwidth(int threads) {
   uint64_t wanted = std::clamp(10 * lastCacheBytes(), leastReadBytes, mostReadBytes);
   if (uint64_t available = machineMemory().availableBytes; available > 0 && wanted > available / 2)
     wanted = available / 2;
-  // Parts are whole huge pages, so no two threads share one.
-  uint64_t part = wanted / static_cast<uint64_t>(threads) >> 21 << 21, size = part * static_cast<uint64_t>(threads);
+  // Each thread has a part, each measurement a slice of every part: whole huge pages, shared with nobody, and long out
+  // of the caches when its turn comes again.
+  uint64_t slice = wanted / static_cast<uint64_t>(threads * readSlices) >> 21 << 21;
+  uint64_t part = slice * readSlices, size = part * static_cast<uint64_t>(threads);
   if (size == 0)
     return 0;
   void *memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -209,10 +213,12 @@ double measureReadBandwidth(int threads) {
   // Written first: pages that were never written are all the same zeros in the cache. By the thread that reads them, so
   // that they lie in its memory.
   double seconds = bestSeconds(
-      threads, [&](int thread) { std::fill_n(partOf(thread), part, uint8_t(1)); },
-      [&](int thread) { readAll(partOf(thread), part); });
+      threads, readSlices * readPasses, [&](int thread) { std::fill_n(partOf(thread), part, uint8_t(1)); },
+      [&](int thread, int repeat) {
+        readAll(partOf(thread) + static_cast<uint64_t>(repeat % readSlices) * slice, slice);
+      });
   ::munmap(memory, size);
-  return static_cast<double>(size) / seconds;
+  return static_cast<double>(slice * static_cast<uint64_t>(threads)) / seconds;
 #else
   return 0;
 #endif
@@ -230,14 +236,14 @@ std::vector<std::string> measurableInstructions() {
 
 std::optional<double> measurePeak(const std::string &instruction, int vectorBits, int threads) {
 #if defined(__x86_64__)
-  constexpr int64_t rounds = 1 << 20; // some ten milliseconds
+  constexpr int64_t rounds = 1 << 17; // about a millisecond
   for (const Peak &peak : peaks()) {
     if (instruction != peak.instruction || (peak.vectorBits != 0 && peak.vectorBits != vectorBits))
       continue;
     if (!checkCpuFeatures(peak.features, hostCpuFeatures()).ok())
       return std::nullopt;
     double seconds = bestSeconds(
-        threads, [&](int) { peak.run(rounds / 8); }, [&](int) { peak.run(rounds); });
+        threads, peakRepeats, [&](int) { peak.run(rounds); }, [&](int, int) { peak.run(rounds); });
     return static_cast<double>(rounds * peak.operationsPerRound * threads) / seconds;
   }
 #endif

@@ -152,9 +152,7 @@ StatusOr<Tokenizer> tokenizerOf(const TokenizerFiles &files, const std::string &
   return Tokenizer::fromGguf(vocabulary, where);
 }
 
-bool isTiktokenFile(const std::string &path) {
-  return path.ends_with("tiktoken.model") || path.ends_with(".tiktoken");
-}
+bool isTiktokenFile(const std::string &path) { return path.ends_with("tiktoken.model") || path.ends_with(".tiktoken"); }
 
 StatusOr<Tokenizer> tokenizerFromFile(const std::string &path, const std::string &pattern) {
   if (isFolder(path)) {

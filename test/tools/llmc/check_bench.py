@@ -13,8 +13,10 @@ for part in (answer["prefill"], decode):
 limits = answer["limits"]
 assert 0.1 < limits["read_gb_per_second"] < 10000, limits
 assert 1e8 < limits["flops_per_second"] < 1e15, limits
-for fraction in ("decode_fraction_of_read", "prefill_fraction_of_peak"):
-    assert 0 < limits[fraction] < 1, limits
+# A model this small is read from a cache, so its fraction may well be above 1.
+read = limits["weight_bytes_per_step"] * decode["tokens_per_second"]["median"] / 2 / (1e9 * limits["read_gb_per_second"])
+assert abs(limits["decode_fraction_of_read"] / read - 1) < 1e-6, (limits, read)
+assert limits["prefill_fraction_of_peak"] > 0, limits
 # Four layers of 64 x (64 + 2 * 32) + 64 x 64 + 3 * 64 x 96 and the head of 320 x 64, two bytes each, and the norms.
 least = 2 * (4 * (64 * 128 + 64 * 64 + 3 * 64 * 96) + 320 * 64)
 assert least <= limits["weight_bytes_per_step"] < 1.2 * least, limits

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+# A background job inherits that SIGINT is ignored, and so would the compiler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 model, work = sys.argv[1], pathlib.Path(sys.argv[2])
 for number in (signal.SIGINT, signal.SIGTERM):
     shutil.rmtree(work, ignore_errors=True)
