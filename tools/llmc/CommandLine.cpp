@@ -1,6 +1,7 @@
 // The command line, as docs/command-line.md has it. The only file that sees CLI11.
 #include "tools/llmc-run/RunFlags.h"
 #include "tools/llmc/Commands.h"
+#include "tools/llmc/Interrupt.h"
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -222,6 +223,7 @@ struct CommandLine {
 } // namespace
 
 int main(int argc, char **argv) {
+  reportCrashes();
   CommandLine commandLine;
   try {
     commandLine.app.parse(argc, argv);

@@ -1,5 +1,7 @@
 #include "tools/llmc/Interrupt.h"
 #include "runtime/support/AtomicOutput.h"
+#include "tools/llmc/Commands.h"
+#include <string_view>
 #include <unistd.h>
 
 namespace llmc {
@@ -13,7 +15,40 @@ bool isIgnored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+// Nothing but write is safe here.
+void reportCrash(int signal) {
+  constexpr std::string_view bug =
+      "error: internal: the program crashed, which is a bug of llmc; please report the command "
+      "line, the model and the output of `llmc doctor`\n";
+  constexpr std::string_view cut =
+      "error: a file was cut, or its disk failed, while it was read; check the model and the "
+      "artifact\n";
+  std::string_view message = signal == SIGBUS ? cut : bug;
+  if (::write(STDERR_FILENO, message.data(), message.size()) < 0)
+    ::_exit(exitBug);
+  ::_exit(signal == SIGBUS ? exitFault : exitBug);
+}
+
 } // namespace
+
+void reportCrashes() {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  return; // it says more than we can
+#endif
+#endif
+  // A stack of its own, for when the program's is what ran out.
+  static char stack[1 << 14];
+  stack_t own = {};
+  own.ss_sp = stack;
+  own.ss_size = sizeof stack;
+  ::sigaltstack(&own, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = reportCrash;
+  action.sa_flags = SA_ONSTACK | SA_RESETHAND;
+  for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
+    ::sigaction(signal, &action, nullptr);
+}
 
 CleanUpOnInterrupt::CleanUpOnInterrupt() {
   ::sigemptyset(&signals_);

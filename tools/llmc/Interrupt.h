@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM while files are written: nothing unfinished stays on the disk.
+// Ctrl-C and SIGTERM while files are written: nothing unfinished stays on the disk. And crashes, which say what to do.
 #pragma once
 #include <atomic>
 #include <csignal>
@@ -22,5 +22,9 @@ private:
   std::atomic<bool> done_ = false;
   std::thread waiting_;
 };
+
+// From now on a crash of the program prints how to report it and ends with code 70, and a mapped file that was cut
+// while it is read is a fault of the environment, code 1.
+void reportCrashes();
 
 } // namespace llmc
