@@ -20,9 +20,10 @@ StatusOr<Tokenizer> openTokenizer(const TokenizeCommand &command) {
     return text.tokenizer();
   }
   // A config.json stands for its folder.
-  bool isConfig = path.ends_with("config.json") && !isFolder(path);
-  std::string folder = isConfig ? path.substr(0, path.find_last_of('/') + 1) + "." : path;
-  return tokenizerFromFile(folder, command.pattern);
+  if (isFolder(path) || !path.ends_with("config.json"))
+    return tokenizerFromFile(path, command.pattern);
+  size_t slash = path.find_last_of('/');
+  return tokenizerFromFile(slash == std::string::npos ? "." : path.substr(0, slash), command.pattern);
 }
 
 StatusOr<std::string> givenText(const TokenizeCommand &command) {
