@@ -21,8 +21,8 @@ tile.task @bf16_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weigh
 tile.task @quantized_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weight<16x64, i4, tile = 16, panel = 16>, %out: !tile.rows<16>) {
   %c0 = arith.constant 0 : index
   %x = tile.load %a[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
-  %codes, %scales = tile.quantize %x : tensor<64xf32> -> tensor<64xi8>, tensor<2xf32>
-  %y = tile.scaled_dot %codes, %scales, %w[%column] : tensor<64xi8>, tensor<2xf32>, !llm.weight<16x64, i4, tile = 16, panel = 16> -> tensor<16xf32>
+  %codes, %scales = tile.quantize %x : tensor<64xf32> -> tensor<64xi16>, tensor<2xf32>
+  %y = tile.scaled_dot %codes, %scales, %w[%column] : tensor<64xi16>, tensor<2xf32>, !llm.weight<16x64, i4, tile = 16, panel = 16> -> tensor<16xf32>
   tile.store %y, %out[%row, %c0] : tensor<16xf32>, !tile.rows<16>
 }
 

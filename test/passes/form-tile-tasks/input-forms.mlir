@@ -24,7 +24,7 @@ func.func private @bf16(%x: tensor<?x64xf32>, %w: !llm.weight<37x64, bf16>) -> t
 // 70 elements in groups of 32, an even number of them: 4 groups, 128 codes.
 // CHECK-LABEL: tile.task @quantized.0
 // CHECK: %[[X:.+]] = tile.load {{.+}} -> tensor<70xf32>
-// CHECK-NEXT: %[[CODES:.+]], %[[SCALES:.+]] = tile.quantize %[[X]] : tensor<70xf32> -> tensor<128xi8>, tensor<4xf32>
+// CHECK-NEXT: %[[CODES:.+]], %[[SCALES:.+]] = tile.quantize %[[X]] : tensor<70xf32> -> tensor<128xi16>, tensor<4xf32>
 // CHECK-NEXT: tile.scaled_dot %[[CODES]], %[[SCALES]], {{.+}} -> tensor<16xf32>
 func.func private @quantized(%x: tensor<?x70xf32>, %w: !llm.weight<16x70, i4m>) -> tensor<?x16xf32> {
   %y = llm.linear %x, %w : tensor<?x70xf32>, !llm.weight<16x70, i4m> -> tensor<?x16xf32>
