@@ -103,8 +103,8 @@ TEST(WeightReader, RecipeComesFromAWeightOp) {
   mlir::MLIRContext context;
   context.loadDialect<llm::LlmDialect>();
   auto module = mlir::parseSourceString<mlir::ModuleOp>(
-      R"(llm.weight @w : !llm.weight<11x2> from [{tensor = "a", rows = [0, 8], unpermute = 4 : i64},
-                                                 {tensor = "b", rows = [1, 4]}] {add = 1.0 : f64})",
+      R"(llm.weight @w : !llm.weight<11x2> from [{tensor = "a", rows = array<i64: 0, 8>, unpermute = 4 : i64},
+                                                 {tensor = "b", rows = array<i64: 1, 4>}] {add = 1.0 : f64})",
       &context);
   ASSERT_TRUE(module);
   WeightRecipe recipe = recipeOf(module->lookupSymbol<llm::WeightOp>("w"));
