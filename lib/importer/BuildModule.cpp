@@ -14,8 +14,8 @@ namespace {
 
 class ModuleBuilder {
 public:
-  ModuleBuilder(MLIRContext &context, const ModelSpec &spec, const StorageTypeOf &storageTypeOf)
-      : spec_(spec), storageTypeOf_(storageTypeOf), builder_(&context) {
+  ModuleBuilder(MLIRContext &context, const ModelSpec &spec, int64_t positions, const StorageTypeOf &storageTypeOf)
+      : spec_(spec), positions_(positions), storageTypeOf_(storageTypeOf), builder_(&context) {
     for (const WeightSpec &weight : spec.weights)
       weights_[weight.name] = &weight;
   }
@@ -40,9 +40,7 @@ private:
   Value residual(Layer &layer, const LayerSpec &spec, Value hidden, Value block, const std::string &postNorm);
   void buildStep(ModuleOp module);
 
-  Location named(const std::string &name) {
-    return NameLoc::get(builder_.getStringAttr(name));
-  }
+  Location named(const std::string &name) { return NameLoc::get(builder_.getStringAttr(name)); }
   RankedTensorType rows(int64_t channels) {
     return RankedTensorType::get({ShapedType::kDynamic, channels}, builder_.getF32Type());
   }
@@ -72,6 +70,7 @@ private:
   }
 
   const ModelSpec &spec_;
+  const int64_t positions_;
   const StorageTypeOf &storageTypeOf_;
   OpBuilder builder_;
   std::map<std::string, const WeightSpec *> weights_;
@@ -88,7 +87,7 @@ OwningOpRef<ModuleOp> ModuleBuilder::build() {
   (*module)->setAttr("llmc.hidden", builder_.getI64IntegerAttr(spec_.hidden));
   (*module)->setAttr("llmc.vocabulary", builder_.getI64IntegerAttr(spec_.vocabulary));
   (*module)->setAttr("llmc.layers", builder_.getI64IntegerAttr(static_cast<int64_t>(spec_.layers.size())));
-  (*module)->setAttr("llmc.context", builder_.getI64IntegerAttr(spec_.context));
+  (*module)->setAttr("llmc.context", builder_.getI64IntegerAttr(positions_));
   declareSymbols(*module);
   kindOfLayer_.resize(spec_.layers.size());
   for (const LayerKind &kind : layerKinds(spec_)) {
@@ -109,8 +108,8 @@ void ModuleBuilder::declareSymbols(ModuleOp) {
       if (std::string type = storageTypeOf_(source.tensor); !type.empty())
         fields.push_back(builder_.getNamedAttr("type", builder_.getStringAttr(type)));
       if (source.rows)
-        fields.push_back(builder_.getNamedAttr(
-            "rows", builder_.getDenseI64ArrayAttr({source.rows->first, source.rows->second})));
+        fields.push_back(
+            builder_.getNamedAttr("rows", builder_.getDenseI64ArrayAttr({source.rows->first, source.rows->second})));
       if (source.unpermuteHeadRows)
         fields.push_back(builder_.getNamedAttr("unpermute", builder_.getI64IntegerAttr(source.unpermuteHeadRows)));
       sources.push_back(builder_.getDictionaryAttr(fields));
@@ -190,14 +189,15 @@ Value ModuleBuilder::buildAttention(Layer &layer, const LayerSpec &layerSpec, Va
     key = qkNorm("attention.key_norm", key);
   }
   if (layer.rope) {
-    query = llm::RopeOp::create(builder_, named(layerPrefix_ + "attention.query.rope"), query.getType(), query, layer.rope);
+    query =
+        llm::RopeOp::create(builder_, named(layerPrefix_ + "attention.query.rope"), query.getType(), query, layer.rope);
     key = llm::RopeOp::create(builder_, named(layerPrefix_ + "attention.key.rope"), key.getType(), key, layer.rope);
   }
   Location location = named(layerPrefix_ + "attention");
-  Value grown =
-      llm::KvAppendOp::create(builder_, location, layer.kv.getType(), layer.kv, key, value, layer.batch);
-  Value attended = llm::AttentionOp::create(builder_, location, query.getType(), query, grown, layer.batch,
-                                            f32(spec.scale), f32(spec.softcap), builder_.getI64IntegerAttr(spec.window));
+  Value grown = llm::KvAppendOp::create(builder_, location, layer.kv.getType(), layer.kv, key, value, layer.batch);
+  Value attended =
+      llm::AttentionOp::create(builder_, location, query.getType(), query, grown, layer.batch, f32(spec.scale),
+                               f32(spec.softcap), builder_.getI64IntegerAttr(spec.window));
   Value merged = llm::MergeHeadsOp::create(builder_, location, rows(spec.heads * spec.headDim), attended);
   Value output = linear(layer, "attention.output", merged);
   return residual(layer, layerSpec, hidden, output, "attention_post_norm");
@@ -211,9 +211,8 @@ Value ModuleBuilder::buildMlp(Layer &layer, const LayerSpec &layerSpec, Value hi
   Value up = linear(layer, "mlp.up", input);
   auto activation = llm::symbolizeActivation(layerSpec.mlp.activation);
   assert(activation && "ModelSpec holds only activations that the dialect knows");
-  Value middle = llm::GatedActivationOp::create(
-      builder_, named(layerPrefix_ + "mlp.activation"), gate.getType(),
-      llm::ActivationAttr::get(builder_.getContext(), *activation), gate, up);
+  Value middle = llm::GatedActivationOp::create(builder_, named(layerPrefix_ + "mlp.activation"), gate.getType(),
+                                                llm::ActivationAttr::get(builder_.getContext(), *activation), gate, up);
   return residual(layer, layerSpec, hidden, linear(layer, "mlp.down", middle), "mlp_post_norm");
 }
 
@@ -231,18 +230,22 @@ void ModuleBuilder::buildStep(ModuleOp module) {
   };
   Value embedding = use("embedding");
   double scale = spec_.embeddingScale;
-  Value hidden = llm::EmbeddingOp::create(builder_, named("embedding"), rows(spec_.hidden), batch, embedding, f32(scale));
+  Value hidden =
+      llm::EmbeddingOp::create(builder_, named("embedding"), rows(spec_.hidden), batch, embedding, f32(scale));
   record(hidden, 0);
   SmallVector<Value> ropes;
-  for (const RopeSpec &rope : spec_.ropes)
+  for (const RopeSpec &rope : spec_.ropes) {
+    bool isLong = !rope.longFrequencies.empty() && positions_ > rope.longAfter;
+    const std::vector<float> &frequencies = isLong ? rope.longFrequencies : rope.frequencies;
     ropes.push_back(llm::RopeTableOp::create(builder_, named("rope"),
-                                             rows(2 * static_cast<int64_t>(rope.frequencies.size())), batch,
-                                             builder_.getDenseF32ArrayAttr(rope.frequencies), f32(rope.magnitude)));
+                                             rows(2 * static_cast<int64_t>(frequencies.size())), batch,
+                                             builder_.getDenseF32ArrayAttr(frequencies), f32(rope.magnitude)));
+  }
   for (size_t i = 0; i < spec_.layers.size(); ++i) {
     const LayerSpec &layer = spec_.layers[i];
-    SmallVector<Value> operands = {hidden, batch,
-                                   llm::UseStateOp::create(builder_, named(layerName(i) + "kv"), kvType(layer.attention),
-                                                           layerName(i) + "kv")};
+    SmallVector<Value> operands = {
+        hidden, batch,
+        llm::UseStateOp::create(builder_, named(layerName(i) + "kv"), kvType(layer.attention), layerName(i) + "kv")};
     if (layer.attention.rope >= 0)
       operands.push_back(ropes[layer.attention.rope]);
     const Kind &kind = kinds_[kindOfLayer_[i]];
@@ -268,8 +271,9 @@ void ModuleBuilder::buildStep(ModuleOp module) {
 
 } // namespace
 
-OwningOpRef<ModuleOp> buildModule(MLIRContext &context, const ModelSpec &spec, const StorageTypeOf &storageTypeOf) {
-  return ModuleBuilder(context, spec, storageTypeOf).build();
+OwningOpRef<ModuleOp> buildModule(MLIRContext &context, const ModelSpec &spec, int64_t positions,
+                                  const StorageTypeOf &storageTypeOf) {
+  return ModuleBuilder(context, spec, positions, storageTypeOf).build();
 }
 
 } // namespace llmc

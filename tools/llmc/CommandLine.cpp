@@ -68,6 +68,7 @@ struct CommandLine {
   CompileCommand compile;
   RunCommand run;
   InspectCommand inspect;
+  CheckModelCommand checkModel;
   LogitsCommand logits;
   PerplexityCommand perplexity;
   BenchCommand bench;
@@ -80,12 +81,14 @@ struct CommandLine {
     app.require_subcommand(1);
     chat.options.maxNewTokens = 1024;
     app.set_version_flag("--version", llmcVersion);
-    app.footer("Exit codes: 0 done, 1 the input or the environment is at fault, 2 wrong usage, 3 a check failed, 70 a bug "
-               "of ours.\n`llmc COMMAND --help` explains a command.");
+    app.footer(
+        "Exit codes: 0 done, 1 the input or the environment is at fault, 2 wrong usage, 3 a check failed, 70 a bug "
+        "of ours.\n`llmc COMMAND --help` explains a command.");
     addCompile();
     addRun();
     addChat();
     addInspect();
+    addCheckModel();
     addLogits();
     addPerplexity();
     addTokenize();
@@ -115,13 +118,16 @@ struct CommandLine {
     CLI::App &sub = add("logits", "logits of every position, as a safetensors file", logits, runLogits);
     sub.add_option("MODEL", logits.model, eitherHelp)->required();
     sub.add_option("--ids", logits.ids, "file {\"sequences\": [[1, 2, 3], [4, 5]]}")->required();
-    sub.add_option("-o,--output", logits.output, "safetensors file: logits.S, with --hidden also hidden.S.i and normed.S")
+    sub.add_option("-o,--output", logits.output,
+                   "safetensors file: logits.S, with --hidden also hidden.S.i and normed.S")
         ->required();
-    sub.add_option("--executor", logits.executor, "compiled program, or an interpreter of the llm module or the tile tasks")
+    sub.add_option("--executor", logits.executor,
+                   "compiled program, or an interpreter of the llm module or the tile tasks")
         ->transform(CLI::CheckedTransformer(std::map<std::string, Executor>{
             {"compiled", Executor::Compiled}, {"reference", Executor::Reference}, {"tile", Executor::Tile}}));
     sub.add_flag("--hidden", logits.hidden, "also the residual stream after each layer");
-    sub.add_option("--chunk", logits.chunk, "prefill in chunks of N tokens (default: whole)")->check(CLI::Range(1, 1 << 20));
+    sub.add_option("--chunk", logits.chunk, "prefill in chunks of N tokens (default: whole)")
+        ->check(CLI::Range(1, 1 << 20));
     sub.add_option("--batch", logits.together, "sequences in one batch, or one after another")
         ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"together", true}, {"separate", false}}));
     sub.add_option("--threads", logits.threads, "workers (default: one per usable core)")->check(CLI::Range(1, 64));
@@ -149,6 +155,11 @@ struct CommandLine {
     sub.add_option("--models", inspect.models, "folder of model descriptions that overlay the built-in ones");
     sub.add_flag("--json", inspect.json, jsonHelp);
     sub.add_flag("-v,--verbose", inspect.verbose, verboseHelp);
+  }
+
+  void addCheckModel() {
+    CLI::App &sub = add("check-model", "everything that is wrong with a model description", checkModel, runCheckModel);
+    sub.add_option("FILE", checkModel.description, "a file like those of models/")->required();
   }
 
   void addPerplexity() {

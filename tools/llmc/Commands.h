@@ -52,6 +52,12 @@ struct InspectCommand {
 };
 int runInspect(const InspectCommand &command);
 
+struct CheckModelCommand {
+  std::string description;
+};
+// Says everything that is wrong with a file of models/, a line each.
+int runCheckModel(const CheckModelCommand &command);
+
 enum class Executor { Compiled, Reference, Tile };
 struct LogitsCommand {
   std::string model, ids, output;

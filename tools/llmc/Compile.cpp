@@ -138,13 +138,24 @@ Status writeWeights(const std::vector<PlacedWeight> &weights, const TensorReader
 
 } // namespace
 
-StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions) {
-  ArtifactLimits limits;
+StatusOr<int64_t> contextOf(const Model &model, const CompileOptions &options) {
   int64_t most = model.spec.context;
   if (options.context > most)
     return Status::error("--context is " + std::to_string(options.context) + ", but the model's positions end at " +
                          std::to_string(most));
-  limits.context = options.context > 0 ? options.context : std::min(most, defaultContext);
+  if (options.context > 0)
+    return options.context;
+  int64_t usual = std::min(most, defaultContext);
+  // Longer ones would switch to the frequencies for long texts, which cost quality on short ones: only when asked for.
+  for (const RopeSpec &rope : model.spec.ropes)
+    if (!rope.longFrequencies.empty())
+      usual = std::min(usual, rope.longAfter);
+  return usual;
+}
+
+StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions) {
+  ArtifactLimits limits;
+  LLMC_ASSIGN_OR_RETURN(limits.context, contextOf(model, options));
   limits.maxTokens = options.maxTokens;
   limits.maxSequences = std::min(options.maxSequences, options.maxTokens);
   limits.maxLogitRows = std::clamp(logitBytes / (4 * model.spec.vocabulary), limits.maxSequences, limits.maxTokens);

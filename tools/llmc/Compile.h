@@ -19,6 +19,9 @@ struct CompiledModule {
 // model's own words.
 StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options);
 
+// Positions a sequence may have: as asked for, else the model's, at most 8192.
+StatusOr<int64_t> contextOf(const Model &model, const CompileOptions &options);
+
 // The limits of an artifact as the options and the model give them.
 struct ArtifactLimits {
   int64_t context, maxTokens, maxSequences, maxLogitRows, numPages;

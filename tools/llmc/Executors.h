@@ -8,8 +8,9 @@
 namespace llmc {
 
 struct SequenceLogits {
-  reference::Matrix logits;               // [T, V]
-  std::vector<reference::Matrix> records; // [T, C] each, when asked for: 0 embedding, i layer i, last after the final norm
+  reference::Matrix logits; // [T, V]
+  std::vector<reference::Matrix>
+      records; // [T, C] each, when asked for: 0 embedding, i layer i, last after the final norm
 };
 
 struct ExecutorOptions {

@@ -6,7 +6,7 @@
 namespace llmc {
 
 int runInspect(const InspectCommand &command) {
-  StatusOr<Model> model = openModel(command.model, command.models);
+  StatusOr<Model> model = openModel(command.model, command.models, UnknownKeys::Report);
   if (!model.ok())
     return reportFault(model.status());
   if (command.verbose)
@@ -17,6 +17,13 @@ int runInspect(const InspectCommand &command) {
   else
     std::printf("%s", inspectToText(model->spec, model->stored).c_str());
   return exitDone;
+}
+
+int runCheckModel(const CheckModelCommand &command) {
+  std::vector<std::string> errors = checkModelDescription(command.description);
+  for (const std::string &error : errors)
+    std::fprintf(stderr, "error: %s\n", error.c_str());
+  return errors.empty() ? exitDone : exitFault;
 }
 
 } // namespace llmc

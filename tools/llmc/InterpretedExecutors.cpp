@@ -24,7 +24,8 @@ public:
     if (known)
       return known;
     ArrayRef<int64_t> shape = cast<llm::WeightType>(op.getType()).getShape();
-    reference::Matrix matrix = shape.size() == 2 ? reference::Matrix(shape[0], shape[1]) : reference::Matrix(1, shape[0]);
+    reference::Matrix matrix =
+        shape.size() == 2 ? reference::Matrix(shape[0], shape[1]) : reference::Matrix(1, shape[0]);
     std::vector<int64_t> rows(static_cast<size_t>(shape[0]));
     std::iota(rows.begin(), rows.end(), 0);
     if (Status status = readWeightRows(recipeOf(op), tensors_, rows, matrix.values.data()); !status.ok())

@@ -20,7 +20,8 @@ std::vector<NamedMatrix> namedResults(const std::vector<SequenceLogits> &results
     tensors.push_back({"logits" + suffix, &results[s].logits});
     for (size_t i = 0; i < results[s].records.size(); ++i) {
       bool isLast = i + 1 == results[s].records.size();
-      tensors.push_back({isLast ? "normed" + suffix : "hidden" + suffix + "." + std::to_string(i), &results[s].records[i]});
+      tensors.push_back(
+          {isLast ? "normed" + suffix : "hidden" + suffix + "." + std::to_string(i), &results[s].records[i]});
     }
   }
   return tensors;
@@ -43,7 +44,8 @@ Status writeSafetensors(const std::vector<NamedMatrix> &tensors, const std::stri
     file[i] = static_cast<char>(head.size() >> (8 * i));
   file += head;
   for (const NamedMatrix &tensor : tensors)
-    file.append(reinterpret_cast<const char *>(tensor.matrix->values.data()), tensor.matrix->values.size() * sizeof(float));
+    file.append(reinterpret_cast<const char *>(tensor.matrix->values.data()),
+                tensor.matrix->values.size() * sizeof(float));
   return writeFileAtomically(path, file);
 }
 

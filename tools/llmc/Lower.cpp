@@ -38,7 +38,8 @@ Status checkPhase(const std::string &name, const char *option) {
   std::vector<std::string> known = phaseNames();
   if (name.empty() || llvm::is_contained(known, name))
     return {};
-  return Status::error(std::string("unknown phase '") + name + "' in " + option + " (known = " + llvm::join(known, " ") + ")");
+  return Status::error(std::string("unknown phase '") + name + "' in " + option +
+                       " (known = " + llvm::join(known, " ") + ")");
 }
 
 // Writes DIR/2-fuse.mlir and the like.
@@ -70,7 +71,8 @@ StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions 
     const ModelTensor *found = model.files.find(tensor);
     return found ? std::string(nameOf(found->type)) : std::string();
   };
-  result.module = buildModule(*result.context, model.spec, storageTypeOf);
+  LLMC_ASSIGN_OR_RETURN(int64_t positions, contextOf(model, options));
+  result.module = buildModule(*result.context, model.spec, positions, storageTypeOf);
   if (failed(verify(*result.module)))
     return diagnostics.status("the imported module is not valid");
   size_t index = 0;

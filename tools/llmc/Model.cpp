@@ -2,10 +2,10 @@
 
 namespace llmc {
 
-StatusOr<Model> openModel(const std::string &path, const std::string &descriptionsFolder) {
+StatusOr<Model> openModel(const std::string &path, const std::string &descriptionsFolder, UnknownKeys unknownKeys) {
   LLMC_ASSIGN_OR_RETURN(ModelDescriptions descriptions, loadModelDescriptions(descriptionsFolder));
   LLMC_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(path));
-  LLMC_ASSIGN_OR_RETURN(ModelSpec spec, readModel(descriptions, files));
+  LLMC_ASSIGN_OR_RETURN(ModelSpec spec, readModel(descriptions, files, unknownKeys));
   LLMC_ASSIGN_OR_RETURN(GenerationFacts generation, readGenerationFacts(files));
   std::vector<StoredTensor> stored = storedTensors(files);
   spec.notes.insert(spec.notes.end(), files.warnings().begin(), files.warnings().end());

@@ -11,7 +11,10 @@ struct Model {
   std::vector<StoredTensor> stored; // empty without weights
 };
 
-/// Opens a folder, a .gguf file or a config.json. `descriptions`: a folder that overlays the built-in models/, or empty.
-StatusOr<Model> openModel(const std::string &path, const std::string &descriptions = "");
+/// Opens a folder, a .gguf file or a config.json. `descriptions`: a folder that overlays the built-in models/, or
+/// empty. With UnknownKeys::Report, keys that may change the maths are listed instead of refused: for commands that
+/// only look.
+StatusOr<Model> openModel(const std::string &path, const std::string &descriptions = "",
+                          UnknownKeys unknownKeys = UnknownKeys::Refuse);
 
 } // namespace llmc
