@@ -124,7 +124,8 @@ StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions 
     std::fprintf(stderr, "note: %s\n", note.c_str());
   std::fprintf(stderr, "note: compiling %s into %s\n", path.c_str(), artifact.c_str());
   CleanUpOnInterrupt cleanUp;
-  LLMC_RETURN_IF_ERROR(compileModel(model, options, artifact));
+  if (StatusOr<Manifest> compiled = compileModel(model, options, artifact); !compiled.ok())
+    return compiled.status();
   return artifact;
 }
 

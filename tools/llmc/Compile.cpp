@@ -63,14 +63,14 @@ void describeGeneration(Manifest &manifest, const GenerationFacts &facts, const 
   manifest.tokenizer.addEos = facts.addEos.value_or(false);
 }
 
-Manifest manifestOf(const Model &model, const CompileOptions &options, const ArtifactLimits &limits, ModuleOp module,
+Manifest manifestOf(const Model &model, const CpuTarget &target, const ArtifactLimits &limits, ModuleOp module,
                     const cpu::CompiledProgram &program) {
   Manifest manifest;
   manifest.writer = llmcVersion;
   manifest.abiVersion = LLMC_ABI_VERSION;
   manifest.family = model.spec.family;
   manifest.architecture = model.spec.architecture;
-  manifest.target = options.target;
+  manifest.target = target.name;
   manifest.cpuFeatures = program.requiredFeatures;
   manifest.vocabulary = static_cast<int32_t>(model.spec.vocabulary);
   manifest.hidden = static_cast<int32_t>(model.spec.hidden);
@@ -166,7 +166,7 @@ StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &opti
   return limits;
 }
 
-Status compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
+StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
   if (!model.files.hasWeights())
     return Status::error(model.files.path() + ": holds no weights, only a config; compile needs them");
   LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
@@ -187,7 +187,7 @@ Status compileModel(const Model &model, const CompileOptions &options, const std
   LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
   LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(module));
   ArtifactContents contents;
-  contents.manifest = manifestOf(model, options, limits, module, *program);
+  contents.manifest = manifestOf(model, target, limits, module, *program);
   describeGeneration(contents.manifest, model.generation, tokenizer);
   for (const PlacedWeight &weight : weights)
     contents.manifest.weights.push_back({weight.recipe.name, weight.offset, *weight.layout.bytes().value()});
@@ -200,7 +200,8 @@ Status compileModel(const Model &model, const CompileOptions &options, const std
   ModelTensors tensors(model.files);
   uint64_t total = contents.manifest.weightsBytes;
   contents.writeWeights = [&](WeightSink &sink) { return writeWeights(weights, tensors, total, jobs, sink); };
-  return writeArtifact(contents, output);
+  LLMC_RETURN_IF_ERROR(writeArtifact(contents, output));
+  return std::move(contents.manifest);
 }
 
 } // namespace llmc

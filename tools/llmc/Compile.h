@@ -3,6 +3,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "runtime/artifact/Manifest.h"
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Model.h"
 #include <memory>
@@ -28,8 +29,8 @@ struct ArtifactLimits {
 };
 StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions);
 
-// Writes the artifact folder, whole or not at all.
-Status compileModel(const Model &model, const CompileOptions &options, const std::string &output);
+// Writes the artifact folder, whole or not at all, and says what is in it.
+StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output);
 
 // The artifact at `path`, or one compiled from the model at `path` into the user's cache, reused while neither the
 // model nor the options change.

@@ -2,9 +2,22 @@
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Compile.h"
 #include "tools/llmc/Interrupt.h"
+#include <cinttypes>
 #include <cstdio>
 
 namespace llmc {
+namespace {
+
+// Every byte that a run of the artifact will use.
+void printPlan(const Manifest &manifest, const std::string &output) {
+  std::printf("%s: %s for %s; context %d, at most %d rows and %d sequences a step\n", output.c_str(),
+              manifest.architecture.c_str(), manifest.target.c_str(), manifest.context, manifest.maxTokens,
+              manifest.maxSequences);
+  for (const MemoryPlanEntry &entry : manifest.memoryPlan)
+    std::printf("  %-20s %14" PRIu64 " bytes  = %s\n", entry.name.c_str(), entry.bytes, entry.expression.c_str());
+}
+
+} // namespace
 
 int runCompile(const CompileCommand &command) {
   if (command.output.empty() && command.options.stopAfter.empty()) {
@@ -21,8 +34,11 @@ int runCompile(const CompileCommand &command) {
     return lowered.ok() ? exitDone : reportFault(lowered.status());
   }
   CleanUpOnInterrupt cleanUp;
-  Status status = compileModel(*model, command.options, command.output);
-  return status.ok() ? exitDone : reportFault(status);
+  StatusOr<Manifest> manifest = compileModel(*model, command.options, command.output);
+  if (!manifest.ok())
+    return reportFault(manifest.status());
+  printPlan(*manifest, command.output);
+  return exitDone;
 }
 
 } // namespace llmc
