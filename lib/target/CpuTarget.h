@@ -21,9 +21,9 @@ struct CpuTarget {
 
   int64_t vectorBits = 0;
   int64_t vectorRegisters = 0;
-  bool hasBf16Dot = false; // vdpbf16ps
-  bool hasVnni = false;    // vpdpbusd
-  bool hasAmx = false;     // tiles; no kernel uses them yet
+  bool hasBf16Dot = false;   // vdpbf16ps, and it is worth using
+  bool hasVnni = false;      // vpdpbusd
+  bool hasInt8Tiles = false; // tdpbssd
 
   // Per core; the schedule's row blocks come from them.
   int64_t l1Bytes = 0;
@@ -44,5 +44,6 @@ StatusOr<CpuTarget> findCpuTarget(const std::string &name);
 
 CpuTarget makeX86_64V3();
 CpuTarget makeX86_64V4();
+CpuTarget makeX86_64V4Amx();
 
 } // namespace llmc

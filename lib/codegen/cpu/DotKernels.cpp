@@ -96,8 +96,10 @@ void llmc::cpu::emitPasses(KernelBuilder &k, int64_t vectors, int64_t perPass, i
 void llmc::cpu::emitDotTile(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, RowArray input, Value tile,
                             RowArray result) {
   int64_t stepBytes = weight.panelVectors * 64;
-  emitPasses(k, weight.vectors, vectorsPerPass(rows, k.target), weight.panelVectors, weight.panelBytes(), tile,
-             [&](Value base, ArrayRef<int64_t> offsets, Value first) {
+  // Expanded pairs are a word and a half at a time.
+  int64_t registersPerWeight = weight.form == llm::WeightForm::BF16 && !usesDotBf16(k, weight) ? 2 : 1;
+  emitPasses(k, weight.vectors, vectorsPerPass(rows, k.target, registersPerWeight), weight.panelVectors,
+             weight.panelBytes(), tile, [&](Value base, ArrayRef<int64_t> offsets, Value first) {
                int64_t count = offsets.size();
                SmallVector<Value> init(rows * count, k.splat(0.0f));
                SmallVector<Value> sums =

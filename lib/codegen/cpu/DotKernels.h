@@ -34,6 +34,10 @@ QuantizedInputLayout quantizedInputLayout(KernelBuilder &kernel, const WeightGeo
 void emitQuantizedDotTile(KernelBuilder &kernel, const WeightGeometry &weight, int64_t rows, RowArray input,
                           mlir::Value tile, RowArray result);
 
+// The same through matrix tiles for any number of rows; reads and writes whole groups of kTileRows rows.
+void emitTiledDot(KernelBuilder &kernel, const WeightGeometry &weight, mlir::Value rows, RowArray input,
+                  mlir::Value tile, RowArray result);
+
 // Passes over `vectors` vectors, at most `perPass` at a time. Vector v lies at offsetOf(v) bytes from `base`; the body
 // gets the base of the pass, the offsets of its vectors from there, and its first vector.
 void emitPasses(KernelBuilder &kernel, int64_t vectors, int64_t perPass, int64_t panelVectors, int64_t panelBytes,

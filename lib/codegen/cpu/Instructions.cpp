@@ -13,6 +13,7 @@ constexpr InstructionRow kRows[] = {
     {Instruction::MaddU8S8, "vpmaddubsw", "llvm.x86.avx2.pmadd.ub.sw", "avx2"},
     {Instruction::MaddS16, "vpmaddwd", "llvm.x86.avx2.pmadd.wd", "avx2"},
     {Instruction::SignS8, "vpsignb", "llvm.x86.avx2.psign.b", "avx2"},
+    {Instruction::TileDotS8, "tdpbssd", "llvm.x86.tdpbssd", "amx-int8"},
 };
 
 VectorType resultTypeOf(KernelBuilder &k, Instruction instruction) {
@@ -27,6 +28,8 @@ VectorType resultTypeOf(KernelBuilder &k, Instruction instruction) {
     return k.vectorOf(8, k.i32Type);
   case Instruction::SignS8:
     return k.vectorOf(32, k.i8Type);
+  case Instruction::TileDotS8:
+    break;
   }
   llvm_unreachable("an instruction without a result type");
 }
@@ -108,6 +111,8 @@ Value expand(KernelBuilder &k, Instruction instruction, ValueRange operands) {
     return sumOfProducts(k, operands[0], /*xSigned=*/true, operands[1], 2);
   case Instruction::SignS8:
     return expandSignS8(k, operands);
+  case Instruction::TileDotS8:
+    break;
   }
   llvm_unreachable("an instruction without an expansion");
 }
@@ -129,6 +134,71 @@ Value llmc::cpu::emitInstruction(KernelBuilder &k, Instruction instruction, Valu
   return LLVM::CallIntrinsicOp::create(k.b, resultTypeOf(k, instruction),
                                        k.b.getStringAttr(rowOf(instruction).intrinsic), operands)
       .getResult(0);
+}
+
+namespace {
+
+bool usesTiles(KernelBuilder &k) { return !k.emulate && isLegal(Instruction::TileDotS8, k.target); }
+
+void callTiles(KernelBuilder &k, StringRef intrinsic, ValueRange operands) {
+  LLVM::CallIntrinsicOp::create(k.b, k.b.getStringAttr(intrinsic), operands);
+}
+
+// Numbers of tile registers are bytes, known when code is generated.
+Value tileNumber(KernelBuilder &k, int64_t number) {
+  return arith::ConstantOp::create(k.b, k.b.getI8IntegerAttr(static_cast<int8_t>(number)));
+}
+
+void expandTileDot(KernelBuilder &k, const TileDot &dot) {
+  VectorType bytes = k.vectorOf(64, k.i8Type);
+  k.loop(k.i64(0), k.i64(kTileRows), 1, [&](Value row) {
+    Value codes = k.at(dot.a, k.mul(row, dot.rowStrideBytes)), sum = k.splatInt(0);
+    for (int64_t quad = 0; quad < 8; ++quad) {
+      Value a = k.bitcast(k.broadcast(k.load(k.i32Type, codes, 4 * quad)), bytes);
+      sum = k.add(sum, sumOfProducts(k, k.load(bytes, dot.b, 64 * quad), /*xSigned=*/true, a, 4));
+    }
+    k.store(sum, k.at(dot.product, k.mul(row, 64)));
+  });
+}
+
+} // namespace
+
+void llmc::cpu::beginTiles(KernelBuilder &k) {
+  if (!usesTiles(k))
+    return;
+  // Intel SDM volume 1, "XTILECFG": palette 1, then at byte 16 the bytes per row of tiles 0 .. 7 (16 bits each), and at
+  // byte 48 their rows (8 bits each). Tiles 0 and 1 are products, 2 and 3 rows of inputs, 4 and 5 weights.
+  SmallVector<uint8_t> config(64, 0);
+  config[0] = 1;
+  for (int64_t set : {0, 1}) {
+    config[16 + 2 * set] = 64;
+    config[16 + 2 * (2 + set)] = 32;
+    config[16 + 2 * (4 + set)] = 64;
+    config[48 + set] = config[48 + 2 + set] = kTileRows;
+    config[48 + 4 + set] = 8;
+  }
+  Value buffer = k.allocate(64);
+  auto type = k.vectorOf(64, k.i8Type);
+  k.store(arith::ConstantOp::create(k.b, DenseElementsAttr::getFromRawBuffer(
+                                             type, ArrayRef<char>(reinterpret_cast<char *>(config.data()), 64))),
+          buffer);
+  callTiles(k, "llvm.x86.ldtilecfg", {buffer});
+}
+
+void llmc::cpu::endTiles(KernelBuilder &k) {
+  if (usesTiles(k))
+    callTiles(k, "llvm.x86.tilerelease", {});
+}
+
+void llmc::cpu::emitTileDot(KernelBuilder &k, const TileDot &dot) {
+  if (!usesTiles(k))
+    return expandTileDot(k, dot);
+  Value product = tileNumber(k, dot.set), a = tileNumber(k, 2 + dot.set), b = tileNumber(k, 4 + dot.set);
+  callTiles(k, "llvm.x86.tilezero", {product});
+  callTiles(k, "llvm.x86.tileloadd64", {a, dot.a, k.i64(dot.rowStrideBytes)});
+  callTiles(k, "llvm.x86.tileloadd64", {b, dot.b, k.i64(64)});
+  callTiles(k, rowOf(Instruction::TileDotS8).intrinsic, {product, a, b});
+  callTiles(k, "llvm.x86.tilestored64", {product, dot.product, k.i64(64)});
 }
 
 Value llmc::cpu::roundToBf16(KernelBuilder &k, Value vector) {

@@ -17,6 +17,8 @@ enum class Instruction {
   MaddS16,
   // (a s8[32], b s8[32]) -> a * sign(b).
   SignS8,
+  // Matrix tiles, in memory: emitTileDot below.
+  TileDotS8,
 };
 
 struct InstructionRow {
@@ -32,6 +34,20 @@ const InstructionRow &rowOf(Instruction instruction);
 // abort the process, so it is refused here: schedules must have checked `isLegal`.
 bool isLegal(Instruction instruction, const CpuTarget &target);
 mlir::Value emitInstruction(KernelBuilder &kernel, Instruction instruction, mlir::ValueRange operands);
+
+constexpr int64_t kTileRows = 16, kTileProductBytes = 16 * 16 * 4;
+// product[r][n] = sum_k a[r][k] * b[k / 4][n][k % 4], exact, for 16 rows and columns and 32 k: a s8, rows
+// `rowStrideBytes` apart; b s8 [8][16][4]; product s32 [16][16]. Products of different sets (0 or 1) overlap in time.
+struct TileDot {
+  int64_t set;
+  mlir::Value a;
+  int64_t rowStrideBytes;
+  mlir::Value b, product;
+};
+void emitTileDot(KernelBuilder &kernel, const TileDot &dot);
+// Around tile products: configures the tiles of this thread, and gives their state back.
+void beginTiles(KernelBuilder &kernel);
+void endTiles(KernelBuilder &kernel);
 
 // Conversions that are plain integer arithmetic on every target, so that all targets agree to the bit.
 // f32[16] -> bf16[16], to nearest even, NaN stays NaN.

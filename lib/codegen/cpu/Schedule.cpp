@@ -1,6 +1,6 @@
 // The choice of kernels: row blocks from cache sizes, kernel rows from the number of registers.
 #include "lib/codegen/cpu/Schedule.h"
-#include "lib/codegen/cpu/WeightGeometry.h"
+#include "lib/codegen/cpu/Instructions.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -30,12 +30,13 @@ Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
   Schedule schedule;
   schedule.shape = TaskShape::Dot;
   bool bf16 = weight.getForm() == llm::WeightForm::BF16, dot = bf16 && target.hasBf16Dot;
-  schedule.kernelRows = 6;
+  // Many rows of two vectors read each weight less often than few rows of four: 12 x 2 and 6 x 4 are the same sums.
+  schedule.kernelRows = target.vectorRegisters == 32 ? 12 : 6;
   schedule.instruction = dot ? "vdpbf16ps" : "fma";
   schedule.rowBlock = chooseRowBlock(weight.getShape()[1] * (dot ? 2 : 4), schedule.kernelRows, target);
   schedule.reason = !bf16 ? "f32 weights"
                     : dot ? "bf16 weights"
-                          : "bf16 weights, expanded: no bf16 dot on " + target.name;
+                          : "bf16 weights, expanded: no fast bf16 dot on " + target.name;
   return schedule;
 }
 
@@ -44,8 +45,13 @@ Schedule chooseQuantized(llm::WeightType weight, const CpuTarget &target) {
   schedule.shape = TaskShape::QuantizedDot;
   bool bytes = weight.getForm() == llm::WeightForm::I8;
   schedule.kernelRows = 4;
-  schedule.instruction = target.hasVnni ? "vpdpbusd" : bytes ? "vpsignb+vpmaddubsw" : "vpmaddubsw";
-  schedule.rowBlock = chooseRowBlock(weight.getShape()[1] * 3 / 2, schedule.kernelRows, target);
+  schedule.tileRows = target.hasInt8Tiles ? kTileRows : 0;
+  schedule.instruction = target.hasInt8Tiles ? "tdpbssd+vpdpbusd"
+                         : target.hasVnni    ? "vpdpbusd"
+                         : bytes             ? "vpsignb+vpmaddubsw"
+                                             : "vpmaddubsw";
+  schedule.rowBlock =
+      chooseRowBlock(weight.getShape()[1] * 3 / 2, std::max(schedule.kernelRows, schedule.tileRows), target);
   schedule.reason = (stringifyWeightForm(weight.getForm()) + " weights" + (target.hasVnni ? "" : ", no VNNI on ") +
                      (target.hasVnni ? StringRef() : StringRef(target.name)))
                         .str();
@@ -100,6 +106,7 @@ DictionaryAttr llmc::cpu::chooseSchedule(tile::TaskOp task, const CpuTarget &tar
       b.getNamedAttr("reason", b.getStringAttr(schedule.reason)),
       b.getNamedAttr("row_block", b.getI64IntegerAttr(schedule.rowBlock)),
       b.getNamedAttr("shape", b.getStringAttr(kShapeNames[static_cast<int>(schedule.shape)])),
+      b.getNamedAttr("tile_rows", b.getI64IntegerAttr(schedule.tileRows)),
   });
 }
 
@@ -113,8 +120,13 @@ FailureOr<Schedule> llmc::cpu::scheduleOf(tile::TaskOp task, const CpuTarget &ta
       kernelRows.getInt() > 16)
     return task.emitOpError() << "has schedule " << attr
                               << ", expected row_block >= 1, kernel_rows 1 to 16 and an instruction";
+  auto tileRows = attr.getAs<IntegerAttr>("tile_rows");
+  if (tileRows && tileRows.getInt() != 0 && (tileRows.getInt() != kTileRows || !target.hasInt8Tiles))
+    return task.emitOpError() << "has schedule " << attr << ", but matrix tiles of " << target.name << " have "
+                              << (target.hasInt8Tiles ? kTileRows : 0) << " rows";
   Schedule schedule;
   schedule.shape = shapeOf(task);
+  schedule.tileRows = tileRows ? tileRows.getInt() : 0;
   schedule.rowBlock = rowBlock.getInt();
   schedule.kernelRows = kernelRows.getInt();
   schedule.instruction = instruction.str();
@@ -122,8 +134,8 @@ FailureOr<Schedule> llmc::cpu::scheduleOf(tile::TaskOp task, const CpuTarget &ta
   return schedule;
 }
 
-int64_t llmc::cpu::vectorsPerPass(int64_t rows, const CpuTarget &target) {
+int64_t llmc::cpu::vectorsPerPass(int64_t rows, const CpuTarget &target, int64_t registersPerWeight) {
   // Accumulators, weights and one input; three registers of 32 stay free, none of 16, where the loads fold.
   int64_t per = registersPerVector(target), budget = target.vectorRegisters == 32 ? 29 : 15;
-  return std::max<int64_t>(1, (budget - 1) / per / (rows + 1));
+  return std::max<int64_t>(1, (budget - 1) / per / (rows + registersPerWeight));
 }

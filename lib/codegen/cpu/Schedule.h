@@ -11,19 +11,21 @@ struct Schedule {
   TaskShape shape = TaskShape::Rows;
   int64_t rowBlock = 1;    // rows whose inputs are prepared together
   int64_t kernelRows = 1;  // rows of the largest kernel; what is left over runs on smaller ones
+  int64_t tileRows = 0;    // rows of matrix tiles, which serve blocks of more than half as many; 0: none
   std::string instruction; // what multiplies: "vdpbf16ps", "fma", ...
   std::string reason;
 };
 
 TaskShape shapeOf(tile::TaskOp task);
 
-// The schedule attribute of a task: {shape, row_block, kernel_rows, instruction, reason}.
+// The schedule attribute of a task: {shape, row_block, kernel_rows, tile_rows, instruction, reason}.
 mlir::DictionaryAttr chooseSchedule(tile::TaskOp task, const CpuTarget &target);
 
 // Reads the attribute, or chooses where the task has none.
 mlir::FailureOr<Schedule> scheduleOf(tile::TaskOp task, const CpuTarget &target);
 
-// Vectors of 16 output channels that a kernel of `rows` rows takes per pass without running out of registers.
-int64_t vectorsPerPass(int64_t rows, const CpuTarget &target);
+// Vectors of 16 output channels that a kernel of `rows` rows takes per pass without running out of registers, when a
+// vector of weights takes `registersPerWeight` of them.
+int64_t vectorsPerPass(int64_t rows, const CpuTarget &target, int64_t registersPerWeight = 1);
 
 } // namespace llmc::cpu

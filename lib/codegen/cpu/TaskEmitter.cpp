@@ -22,9 +22,15 @@ private:
   LogicalResult emitAttend();
   void emitAttendItem(AttendKernel &kernel, tile::AttendOp op, const AttendItem &item, Value column);
   void storeInput(Value row, Value to, Operation *dot, const WeightGeometry &weight);
+  void emitFewRows(const WeightGeometry &weight, Value rows, RowArray input, Value tile, RowArray result);
   void emitRowBlock(Operation *dot, const WeightGeometry &weight, RowArray input, Value weights, Value firstRow,
                     Value rows, Value fromColumn, Value toColumn);
 
+  // Rows that buffers of a row block hold: whole groups of matrix tiles.
+  int64_t blockRows() const {
+    int64_t group = std::max<int64_t>(schedule.tileRows, 1);
+    return (schedule.rowBlock + group - 1) / group * group;
+  }
   // This worker's part of 0 .. count - 1, in whole units.
   std::pair<Value, Value> shareOf(Value count, int64_t unit);
 
@@ -87,31 +93,56 @@ void TaskEmitter::storeInput(Value row, Value to, Operation *dot, const WeightGe
   ok &= !program.failed();
 }
 
+// Up to kernelRows rows, by a kernel for exactly so many.
+void TaskEmitter::emitFewRows(const WeightGeometry &weight, Value rows, RowArray input, Value tile, RowArray result) {
+  for (int64_t size = 1; size <= schedule.kernelRows; ++size)
+    k.when(k.equal(rows, k.i64(size)), [&] {
+      if (weight.isQuantized())
+        emitQuantizedDotTile(k, weight, size, input, tile, result);
+      else
+        emitDotTile(k, weight, size, input, tile, result);
+    });
+}
+
 void TaskEmitter::emitRowBlock(Operation *dot, const WeightGeometry &weight, RowArray input, Value weights,
                                Value firstRow, Value rows, Value fromColumn, Value toColumn) {
   k.loop(k.i64(0), rows, 1, [&](Value row) {
     storeInput(k.add(firstRow, row), k.at(input.pointer, k.mul(row, input.strideBytes)), dot, weight);
   });
-  RowArray result{k.allocate(schedule.kernelRows * weight.vectors * 64 + 64), weight.vectors * 64};
-  // Tiles outermost: a tile of the weight is read from memory once and then stays in cache for all rows of the block.
+  // Tiles write all rows of the block before anything follows.
+  RowArray result;
+  result.strideBytes = weight.vectors * 64;
+  result.pointer = k.allocate((schedule.tileRows ? blockRows() : schedule.kernelRows) * result.strideBytes + 64);
+  auto rowsFrom = [&](RowArray array, Value first) {
+    return RowArray{k.at(array.pointer, k.mul(first, array.strideBytes)), array.strideBytes};
+  };
+  auto finish = [&](Value column, Value first, Value count) {
+    k.loop(k.i64(0), count, 1, [&](Value row) {
+      RowProgram program(k, task, k.add(k.add(firstRow, first), row), column);
+      program.bindMemory(dot->getResult(0), rowsFrom(result, row).pointer);
+      ok &= succeeded(program.emitBlock(task.task.getBody().front()));
+    });
+  };
+  auto rowGroups = [&](llvm::function_ref<void(Value, Value)> body) {
+    k.loop(k.i64(0), rows, schedule.kernelRows,
+           [&](Value first) { body(first, k.min(k.sub(rows, first), k.i64(schedule.kernelRows))); });
+  };
+  // Column tiles outermost: a tile of the weight is read from memory once and then stays in cache for all rows.
   k.loop(fromColumn, toColumn, 1, [&](Value column) {
     Value tile = k.at(weights, k.mul(column, weight.tileBytes()));
-    k.loop(k.i64(0), rows, schedule.kernelRows, [&](Value first) {
-      RowArray inputs{k.at(input.pointer, k.mul(first, input.strideBytes)), input.strideBytes};
-      Value count = k.min(k.sub(rows, first), k.i64(schedule.kernelRows));
-      for (int64_t size = 1; size <= schedule.kernelRows; ++size)
-        k.when(k.equal(count, k.i64(size)), [&] {
-          if (weight.isQuantized())
-            emitQuantizedDotTile(k, weight, size, inputs, tile, result);
-          else
-            emitDotTile(k, weight, size, inputs, tile, result);
-        });
-      k.loop(k.i64(0), count, 1, [&](Value row) {
-        RowProgram program(k, task, k.add(k.add(firstRow, first), row), column);
-        program.bindMemory(dot->getResult(0), k.at(result.pointer, k.mul(row, result.strideBytes)));
-        ok &= succeeded(program.emitBlock(task.task.getBody().front()));
+    if (!schedule.tileRows)
+      return rowGroups([&](Value first, Value count) {
+        emitFewRows(weight, count, rowsFrom(input, first), tile, result);
+        finish(column, first, count);
+      });
+    int64_t few = schedule.tileRows / 2;
+    k.when(k.less(k.i64(few), rows), [&] { emitTiledDot(k, weight, rows, input, tile, result); });
+    k.when(k.less(rows, k.i64(few + 1)), [&] {
+      rowGroups([&](Value first, Value count) {
+        emitFewRows(weight, count, rowsFrom(input, first), tile, rowsFrom(result, first));
       });
     });
+    finish(column, k.i64(0), rows);
   });
 }
 
@@ -147,11 +178,11 @@ LogicalResult TaskEmitter::emitDot() {
   RowArray input;
   input.strideBytes =
       weight.isQuantized() ? quantizedInputLayout(k, weight).strideBytes : dotInputLayout(k, weight).strideBytes;
-  input.pointer = k.allocate(schedule.rowBlock * input.strideBytes);
+  input.pointer = k.allocate(blockRows() * input.strideBytes);
   // With rows for everybody each worker takes its own; else all rows are prepared by every worker, which costs less
   // than a barrier, and the column tiles are shared out.
   Value byRows = k.less(k.add(workers, -1), k.div(rowCount, schedule.rowBlock));
-  auto [fromRow, toRow] = shareOf(rowCount, schedule.kernelRows);
+  auto [fromRow, toRow] = shareOf(rowCount, std::max(schedule.kernelRows, schedule.tileRows));
   auto [fromColumn, toColumn] = shareOf(k.i64(columnsOf(task)), 1);
   fromRow = k.select(byRows, fromRow, k.i64(0));
   toRow = k.select(byRows, toRow, rowCount);

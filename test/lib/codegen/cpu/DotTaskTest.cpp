@@ -115,10 +115,11 @@ void checkShape(const Shape &s, const std::vector<int64_t> &tokenCounts, Ways wh
 
 } // namespace
 
-// One row, kernel rows - 1, kernel rows and + 1, two row blocks and one row.
+// One row, around the rows of kernels and of matrix tiles, two row blocks and one row.
 TEST(DotTask, RowCounts) {
   for (const char *form : {"f32", "bf16", "i8", "i4", "i4m"})
-    checkShape({form, 130, 96, 64, form[0] == 'i' ? 16 : 64}, {1, 2, 3, 4, 5, 6, 7, 13, 129, 255}, Ways::All);
+    checkShape({form, 130, 96, 64, form[0] == 'i' ? 16 : 64}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 129, 255},
+               Ways::All);
 }
 
 // K around pairs, vectors and groups.

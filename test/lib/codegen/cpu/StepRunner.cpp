@@ -2,6 +2,7 @@
 #include "test/lib/codegen/cpu/StepRunner.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/support/CpuFeatures.h"
 #include <atomic>
 #include <barrier>
 #include <cstdio>
@@ -130,12 +131,10 @@ void StepProgram::run(const Batch &batch, const Memory &memory, int workers) {
 
 std::vector<Way> llmc::test::runnableWays() {
   std::vector<Way> ways;
-  StatusOr<CpuTarget> host = findCpuTarget("host");
-  if (!host.ok())
-    return ways;
   for (const CpuTarget &target : knownCpuTargets()) {
     ways.push_back({target.name, /*emulate=*/true});
-    if (target.vectorBits <= host->vectorBits)
+    if (checkCpuFeatures(target.requiredFeatures, hostCpuFeatures()).ok() &&
+        requestCpuState(target.requiredFeatures).ok())
       ways.push_back({target.name, /*emulate=*/false});
   }
   return ways;
