@@ -32,6 +32,9 @@ struct CpuTarget {
   // Bytes ahead of a weight stream that one-row kernels prefetch; 0 where the hardware does better alone.
   int64_t prefetchBytes = 0;
 
+  // The same for kernels of many rows, whose weights come from the second-level cache.
+  int64_t cachePrefetchBytes = 0;
+
   int64_t lanes() const { return vectorBits / 32; }
   bool needs(const std::string &feature) const;
 };

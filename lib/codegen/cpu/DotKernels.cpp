@@ -98,24 +98,25 @@ void llmc::cpu::emitDotTile(KernelBuilder &k, const WeightGeometry &weight, int6
   int64_t stepBytes = weight.panelVectors * 64;
   // Expanded pairs are a word and a half at a time.
   int64_t registersPerWeight = weight.form == llm::WeightForm::BF16 && !usesDotBf16(k, weight) ? 2 : 1;
-  emitPasses(k, weight.vectors, vectorsPerPass(rows, k.target, registersPerWeight), weight.panelVectors,
-             weight.panelBytes(), tile, [&](Value base, ArrayRef<int64_t> offsets, Value first) {
-               int64_t count = offsets.size();
-               SmallVector<Value> init(rows * count, k.splat(0.0f));
-               SmallVector<Value> sums =
-                   k.loop(k.i64(0), k.i64(weight.steps()), 1, init, [&](Value step, ValueRange carried) {
-                     SmallVector<Value> acc(carried);
-                     Value weights = k.at(base, k.mul(step, stepBytes));
-                     // Few rows read memory faster than the hardware looks ahead on some targets.
-                     if (k.target.prefetchBytes && rows <= 4)
-                       for (int64_t offset : offsets)
-                         k.prefetch(weights, offset + k.target.prefetchBytes);
-                     emitStep(k, weight, rows, step, input, weights, offsets, acc);
-                     return acc;
-                   });
-               Value to = k.at(result.pointer, k.mul(first, 64));
-               for (int64_t r = 0; r < rows; ++r)
-                 for (int64_t v = 0; v < count; ++v)
-                   k.store(sums[r * count + v], to, r * result.strideBytes + v * 64);
-             });
+  emitPasses(
+      k, weight.vectors, vectorsPerPass(rows, k.target, registersPerWeight), weight.panelVectors, weight.panelBytes(),
+      tile, [&](Value base, ArrayRef<int64_t> offsets, Value first) {
+        int64_t count = offsets.size();
+        SmallVector<Value> init(rows * count, k.splat(0.0f));
+        SmallVector<Value> sums = k.loop(k.i64(0), k.i64(weight.steps()), 1, init, [&](Value step, ValueRange carried) {
+          SmallVector<Value> acc(carried);
+          Value weights = k.at(base, k.mul(step, stepBytes));
+          // Kernels read memory (few rows) or cache faster than the hardware looks ahead on some targets.
+          bool few = rows <= 4;
+          if (int64_t ahead = few ? k.target.prefetchBytes : k.target.cachePrefetchBytes)
+            for (int64_t offset : offsets)
+              k.prefetch(weights, offset + ahead, few ? KernelBuilder::Cache::Second : KernelBuilder::Cache::First);
+          emitStep(k, weight, rows, step, input, weights, offsets, acc);
+          return acc;
+        });
+        Value to = k.at(result.pointer, k.mul(first, 64));
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t v = 0; v < count; ++v)
+            k.store(sums[r * count + v], to, r * result.strideBytes + v * 64);
+      });
 }

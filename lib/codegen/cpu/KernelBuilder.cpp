@@ -81,8 +81,8 @@ Value KernelBuilder::maskedLoad(VectorType type, Value pointer, Value mask) {
 void KernelBuilder::maskedStore(Value value, Value pointer, Value mask) {
   LLVM::MaskedStoreOp::create(b, value, pointer, mask, static_cast<uint32_t>(elementBytes(value.getType())));
 }
-void KernelBuilder::prefetch(Value pointer, int64_t bytes) {
-  LLVM::Prefetch::create(b, at(pointer, bytes), /*rw=*/0, /*hint=*/2, /*cache=*/1);
+void KernelBuilder::prefetch(Value pointer, int64_t bytes, Cache cache) {
+  LLVM::Prefetch::create(b, at(pointer, bytes), /*rw=*/0, static_cast<uint32_t>(cache), /*cache=*/1);
 }
 
 Value KernelBuilder::laneMask(int64_t lanes) {

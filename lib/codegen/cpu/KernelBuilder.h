@@ -58,7 +58,8 @@ public:
   void store(mlir::Value value, mlir::Value pointer, int64_t bytes = 0);
   mlir::Value maskedLoad(mlir::VectorType type, mlir::Value pointer, mlir::Value mask);
   void maskedStore(mlir::Value value, mlir::Value pointer, mlir::Value mask);
-  void prefetch(mlir::Value pointer, int64_t bytes);
+  enum class Cache { First = 3, Second = 2 }; // as LLVM counts locality
+  void prefetch(mlir::Value pointer, int64_t bytes, Cache cache);
   // True in the first `lanes` lanes; or where lane < limit (i64).
   mlir::Value laneMask(int64_t lanes);
   mlir::Value laneMask(mlir::Value limit);

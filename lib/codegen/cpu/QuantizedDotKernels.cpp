@@ -194,7 +194,7 @@ void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const WeightGeometry &wei
           for (int64_t v = 0; v < count; ++v) {
             if (k.target.prefetchBytes && rows <= 2)
               for (int64_t line = 0; line < weight.blockBytes(); line += 64)
-                k.prefetch(blocks, offsets[v] + line + k.target.prefetchBytes);
+                k.prefetch(blocks, offsets[v] + line + k.target.prefetchBytes, KernelBuilder::Cache::Second);
             for (int64_t half = 0; half < halves; ++half)
               emitBlock(g, k.at(blocks, offsets[v]), block, half,
                         MutableArrayRef<Value>(acc).slice(v * perVector + half * rows, rows));

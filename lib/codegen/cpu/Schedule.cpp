@@ -62,7 +62,7 @@ Schedule chooseAttend(tile::AttendOp op, const CpuTarget &target) {
   Schedule schedule;
   schedule.shape = TaskShape::Attend;
   int64_t heads = op.getQuery().getType().getDimSize(0) / op.getKv().getType().getHeadDim();
-  schedule.kernelRows = target.vectorBits == 512 ? 6 : 4;
+  schedule.kernelRows = target.vectorBits == 512 ? 12 : 4;
   // About 24 query rows share each page's keys and values: enough to hide its loads, few enough for small batches.
   schedule.rowBlock = std::max<int64_t>(1, 24 / heads);
   schedule.instruction = "fma";

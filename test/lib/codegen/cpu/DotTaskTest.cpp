@@ -118,7 +118,7 @@ void checkShape(const Shape &s, const std::vector<int64_t> &tokenCounts, Ways wh
 // One row, around the rows of kernels and of matrix tiles, two row blocks and one row.
 TEST(DotTask, RowCounts) {
   for (const char *form : {"f32", "bf16", "i8", "i4", "i4m"})
-    checkShape({form, 130, 96, 64, form[0] == 'i' ? 16 : 64}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 129, 255},
+    checkShape({form, 130, 96, 64, form[0] == 'i' ? 16 : 64}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 129, 255},
                Ways::All);
 }
 
@@ -140,4 +140,26 @@ TEST(DotTask, Widths) {
         for (const char *form : {"f32", "bf16", "i8", "i4m"})
           if (form[0] != 'i' || panel == 16)
             checkShape({form, 2 * tile, 40, tile, panel}, {1, 6});
+}
+
+// Same module, same bytes: kernels of many tasks compile in parallel, which must not show.
+TEST(DotTask, CompilesToTheSameBytes) {
+  Shape shape{"i4m", 96, 96, 48, 16};
+  for (const CpuTarget &target : knownCpuTargets()) {
+    auto first = StepProgram::compile(moduleOf(shape), target.name, /*emulate=*/true);
+    auto second = StepProgram::compile(moduleOf(shape), target.name, /*emulate=*/true);
+    ASSERT_TRUE(first && second);
+    EXPECT_TRUE(first->compiled().sharedObject == second->compiled().sharedObject) << target.name;
+  }
+}
+
+// The artifact must name what its kernels need, so that the runtime asks the system for tiles.
+TEST(DotTask, NamesTheFeaturesOfTiles) {
+  const CpuTarget target = makeX86_64V4Amx();
+  EXPECT_TRUE(target.needs("amx-int8"));
+  EXPECT_TRUE(target.needs("amx-tile"));
+  auto emulated = StepProgram::compile(moduleOf({"i8", 64, 64, 64, 16}), target.name, /*emulate=*/true);
+  ASSERT_TRUE(emulated);
+  EXPECT_EQ(emulated->compiled().kernels.front().instruction, "tdpbssd+vpdpbusd");
+  EXPECT_EQ(emulated->compiled().requiredFeatures, makeX86_64V3().requiredFeatures);
 }

@@ -1,5 +1,6 @@
 // Rates of the dot kernels: `cpu-kernel-bench FORM ROWS N K [TARGET] [LAYERS]`, one worker. Every launch of a step
 // reads its own weight, so that many layers of few rows measure memory and one layer of many rows measures arithmetic.
+#include "runtime/support/CpuFeatures.h"
 #include "test/lib/codegen/cpu/PackedWeight.h"
 #include <cstdio>
 #include <cstdlib>
@@ -80,7 +81,7 @@ int main(int argc, char **argv) {
   int64_t layerBytes = (static_cast<int64_t>(weight.bytes.size()) + 63) / 64 * 64;
   double start = now();
   auto program = StepProgram::compile(moduleOf(form, n, k, layers, layerBytes, rows), target, /*emulate=*/false);
-  if (!program)
+  if (!program || !requestCpuState(program->compiled().requiredFeatures).ok())
     return 1;
   double compile = now() - start;
   AlignedBytes weights(static_cast<size_t>(layerBytes * layers));
