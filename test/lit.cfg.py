@@ -6,7 +6,7 @@ import lit.formats
 config.name = "llmc"
 config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["CMakeLists.txt", "corpus", "models"]
+config.excludes = ["CMakeLists.txt", "corpus"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.llmc_build, "test")
 path = [os.path.join(config.llmc_build, "bin"), config.llvm_tools, config.environment["PATH"]]

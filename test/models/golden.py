@@ -1,0 +1,132 @@
+"""golden.py FOLDER WORK: llmc computes for the model in FOLDER what an independent implementation computed in float32.
+
+Three executors in float32 within 2e-5 of the largest value of each tensor, the compiled one for every target; greedy
+ids equal; bfloat16 by its KL divergence. Each difference says which family, executor, tensor and position, and both values.
+"""
+import array
+import json
+import math
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+# The order of summation is all that differs; a wrong constant shows as 1e-2.
+RELATIVE_BOUND = 2e-5
+DIVERGENCE_BOUND = 1e-3
+
+
+def read_tensors(path):
+    """{name: (shape, values)} of a safetensors file of float32 and int32."""
+    content = pathlib.Path(path).read_bytes()
+    (size,) = struct.unpack("<Q", content[:8])
+    tensors = {}
+    for name, entry in json.loads(content[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        values = array.array({"F32": "f", "I32": "i"}[entry["dtype"]])
+        values.frombytes(content[8 + size + begin:8 + size + end])
+        tensors[name] = (entry["shape"], values)
+    return tensors
+
+
+def run(*arguments):
+    done = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(done.args)} ended with {done.returncode}: {done.stderr[-2000:]}"
+    return done.stdout
+
+
+def divergence(expected, actual):
+    """KL divergence of one row of logits from another, in nats."""
+    def log_softmax(row):
+        largest = max(row)
+        total = largest + math.log(sum(math.exp(x - largest) for x in row))
+        return [x - total for x in row]
+    p, q = log_softmax(expected), log_softmax(actual)
+    return sum(math.exp(x) * (x - y) for x, y in zip(p, q))
+
+
+def pairs_of(golden):
+    """(their name, our name) of every tensor to compare; their last hidden state is our `normed`."""
+    for number, sequence in enumerate("ab"):
+        yield f"{sequence}.logits", f"logits.{number}"
+        states = sum(name.startswith(f"{sequence}.hidden.") for name in golden)
+        for layer in range(states):
+            ours = f"normed.{number}" if layer == states - 1 else f"hidden.{number}.{layer}"
+            yield f"{sequence}.hidden.{layer}", ours
+
+
+def compare_values(where, golden, actual):
+    differences = []
+    for theirs, ours in pairs_of(golden):
+        shape, expected = golden[theirs]
+        assert ours in actual, f"{where}: no tensor '{ours}' was written"
+        assert actual[ours][0] == shape, f"{where}: {ours} is {actual[ours][0]}, expected {shape}"
+        bound = RELATIVE_BOUND * max(map(abs, expected))
+        for at, (x, y) in enumerate(zip(actual[ours][1], expected)):
+            if not abs(x - y) <= bound:
+                row, column = divmod(at, shape[1])
+                differences.append(f"{where}: {ours} at position {row}, channel {column} is {x}, expected {y} +- {bound:.3g}")
+                break
+    return differences
+
+
+def compare_distributions(where, golden, actual):
+    differences = []
+    for number, sequence in enumerate("ab"):
+        (length, width), expected = golden[f"{sequence}.logits"]
+        logits = actual[f"logits.{number}"][1]
+        for row in range(length):
+            part = slice(row * width, (row + 1) * width)
+            found = divergence(expected[part], logits[part])
+            if not found <= DIVERGENCE_BOUND:
+                differences.append(f"{where}: logits.{number} at position {row} diverge by {found:.3g} nats, at most {DIVERGENCE_BOUND}")
+                break
+    return differences
+
+
+def ways_to_compile():
+    """Options of every target; what this machine lacks is emulated, and the widest target is emulated besides."""
+    targets = json.loads(run("llmc", "doctor", "--json"))["targets"]
+    ways = [["--target", target["name"]] + ([] if target["runs_here"] else ["--emulate"]) for target in targets]
+    emulated = ["--target", targets[-1]["name"], "--emulate"]
+    return ways if emulated in ways else ways + [emulated]
+
+
+def main(folder, work):
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    family = folder.name
+    golden = read_tensors(folder / "golden.safetensors")
+    model = folder / "model.gguf" if (folder / "model.gguf").exists() else folder
+    sequences = [list(golden[f"{sequence}.input_ids"][1]) for sequence in "ab"]
+    (work / "both.json").write_text(json.dumps({"sequences": sequences}))
+    (work / "first.json").write_text(json.dumps({"sequences": sequences[:1]}))
+
+    def logits(*options):
+        run("llmc", "logits", model, "--ids", work / "both.json", "-o", work / "out.safetensors", *options)
+        return read_tensors(work / "out.safetensors")
+
+    differences = []
+    compiled = ways_to_compile()
+    for options in [["--executor", "reference"], ["--executor", "tile"]] + compiled:
+        actual = logits("--weights", "f32", "--hidden", *options)
+        differences += compare_values(f"{family} {' '.join(options)}", golden, actual)
+    for options in compiled:
+        differences += compare_distributions(f"{family} bf16 {' '.join(options)}", golden, logits("--weights", "bf16", *options))
+
+    expected = list(golden["a.greedy"][1])
+    run("llmc", "compile", model, "--weights", "f32", "-o", work / "artifact")
+    answer = json.loads(run("llmc-run", work / "artifact", "--ids", work / "first.json", "-n", len(expected), "--ignore-eos", "--json"))
+    for step, (token, wanted) in enumerate(zip(answer["sequences"][0]["ids"], expected)):
+        if token != wanted:
+            margin = golden["a.greedy_margin"][1][step]
+            differences.append(f"{family} greedy: token {step} is {token}, expected {wanted} with a margin of {margin:.3g}")
+            break
+    assert len(answer["sequences"][0]["ids"]) == len(expected), answer
+    sys.exit("\n".join(differences) if differences else 0)
+
+
+main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
