@@ -6,6 +6,7 @@ ids equal; bfloat16 by its KL divergence. Each difference says which family, exe
 import array
 import json
 import math
+import os
 import pathlib
 import shutil
 import struct
@@ -98,6 +99,8 @@ def ways_to_compile():
 def main(folder, work):
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
+    # Never what an earlier compiler left in the user's cache.
+    os.environ["LLMC_CACHE"] = str(work / "cache")
     family = folder.name
     golden = read_tensors(folder / "golden.safetensors")
     model = folder / "model.gguf" if (folder / "model.gguf").exists() else folder

@@ -1,0 +1,83 @@
+"""invariance.py MODEL WORK FORM...: how a model is run changes no bit of its logits, how it is compiled no byte.
+
+For each form of the weights: prefill in chunks of 1, 3, 16 or whole, on 1, 2 or 3 threads, the sequences together or
+separate, the instructions of the machine or their expansions; compiled on 1 or 2 threads, from another folder, in
+another locale.
+"""
+import filecmp
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+model, work, forms = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]
+CHUNKS = ([], ["--chunk", "1"], ["--chunk", "3"], ["--chunk", "16"])
+THREADS = (["--threads", "1"], ["--threads", "2"], ["--threads", "3"])
+BATCHES = (["--batch", "together"], ["--batch", "separate"])
+# Every chunk with every number of threads; each of both with each batch.
+WAYS = [chunk + threads + BATCHES[(i + j) % 2] for i, chunk in enumerate(CHUNKS) for j, threads in enumerate(THREADS)]
+
+
+def run(*arguments, **options):
+    done = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True, **options)
+    assert done.returncode == 0, f"{' '.join(done.args)} ended with {done.returncode}: {done.stderr[-2000:]}"
+
+
+def turkish():
+    """An environment in which "I" is no capital "i" and 0.5 is written 0,5; only by name where no locale can be made."""
+    subprocess.run(["localedef", "-i", "tr_TR", "-f", "UTF-8", work / "tr_TR.UTF-8"], capture_output=True)
+    return {**os.environ, "LOCPATH": str(work), "LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8"}
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def first_difference(one, other):
+    if len(one) != len(other):
+        return f"{len(one)} bytes and {len(other)}"
+    return f"byte {next(at for at, (x, y) in enumerate(zip(one, other)) if x != y)}"
+
+
+def check_compiles(form):
+    """Every way to start the compiler writes the same files; returns one of the artifacts."""
+    ways = {"plain": ([], {}), "one thread": (["-j", "1"], {}), "two threads": (["-j", "2"], {}),
+            "Turkish": ([], {"env": turkish()}), "another folder": ([], {"cwd": work})}
+    expected = None
+    for name, (options, process) in ways.items():
+        artifact = work / f"{form} {name}"
+        run("llmc", "compile", model, "--weights", form, "--context", "64", "-o", artifact, *options, **process)
+        written = contents(artifact)
+        expected = expected or written
+        assert written.keys() == expected.keys(), f"{model.name} {form} {name}: {sorted(written)}, expected {sorted(expected)}"
+        for file in written:
+            if written[file] != expected[file]:
+                sys.exit(f"{model.name} {form} {name}: {file} differs, {first_difference(written[file], expected[file])}")
+    return artifact
+
+
+def check_runs(form, artifact):
+    def logits(name, artifact, options=()):
+        run("llmc", "logits", artifact, "--ids", work / "ids.json", "-o", work / name, "--hidden", *options)
+        return work / name
+
+    emulated = work / f"{form} emulated"
+    run("llmc", "compile", model, "--weights", form, "--context", "64", "-o", emulated, "--emulate")
+    expected = logits("expected", artifact)
+    # The first of them is the run above once more.
+    for name, program, options in [("again", artifact, []), ("emulated", emulated, [])] + [(" ".join(way), artifact, way) for way in WAYS]:
+        actual = logits("actual", program, options)
+        if not filecmp.cmp(expected, actual, shallow=False):
+            where = first_difference(expected.read_bytes(), actual.read_bytes())
+            sys.exit(f"{model.name} {form} {name}: logits or hidden states differ, {where}")
+
+
+shutil.rmtree(work, ignore_errors=True)
+work.mkdir(parents=True)
+# 37 and 11 tokens, as many as no chunk divides, and one alone.
+sequences = [[(7 * i + 3) % 320 for i in range(37)], [(11 * i + 5) % 320 for i in range(11)], [42]]
+(work / "ids.json").write_text(json.dumps({"sequences": sequences}))
+for form in forms:
+    check_runs(form, check_compiles(form))
