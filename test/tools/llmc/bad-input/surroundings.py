@@ -45,7 +45,7 @@ text.rejects(["tokenizer", "--ids"], ["llmc", "run", text.model, "--prompt", "x"
 # Every limit below the size of the artifact stops at another write.
 for limit in (0, 1000, 10000, 100000, 250000):
     full = Case(work, f"files of at most {limit} bytes", model)
-    full.rejects(["artifact|llmc-link", "disk may be full|File too large"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    full.rejects(["artifact|llmc-link", "disk may be full|[Ff]ile too large"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
 logits = Case(work, "no room for logits", model)
 (logits.folder / "ids.json").write_text('{"sequences": [[1, 2, 3]]}')
 logits.rejects(["out"], ["llmc", "logits", logits.model, "--executor", "reference", "--ids", logits.folder / "ids.json", "-o",
