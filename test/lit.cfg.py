@@ -13,3 +13,9 @@ path = [os.path.join(config.llmc_build, "bin"), config.llvm_tools, config.enviro
 config.environment["PATH"] = os.pathsep.join(path)
 config.substitutions.append(("%source_root", config.llmc_source))
 config.substitutions.append(("%python", config.python))
+
+# A real model, where tools/quickstart has fetched it.
+smollm2 = os.path.join(config.llmc_build, "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
+config.substitutions.append(("%smollm2", smollm2))
+if os.path.exists(smollm2):
+    config.available_features.add("smollm2")

@@ -80,6 +80,11 @@ StatusOr<bool> sameValues(const ModelFiles &files, const std::string &left, cons
   return true;
 }
 
+// Sentences about a value name its key; only some name the file as well.
+Status saidInside(const std::string &file, const Status &status) {
+  return status.message().find(file) == std::string::npos ? status.inside(file) : status;
+}
+
 } // namespace
 
 StatusOr<std::unique_ptr<ConfigSource>> openConfig(const ModelFiles &files) {
@@ -113,11 +118,15 @@ std::vector<StoredTensor> storedTensors(const ModelFiles &files) {
 
 StatusOr<ModelSpec> readModel(const ModelDescriptions &descriptions, const ModelFiles &files, UnknownKeys unknownKeys) {
   LLMC_ASSIGN_OR_RETURN(std::unique_ptr<ConfigSource> config, openConfig(files));
-  LLMC_ASSIGN_OR_RETURN(ModelSpec spec, resolveModel(descriptions, *config, unknownKeys));
+  StatusOr<ModelSpec> resolved = resolveModel(descriptions, *config, unknownKeys);
+  if (!resolved.ok())
+    return saidInside(config->file(), resolved.status());
+  ModelSpec spec = std::move(*resolved);
   if (!files.hasWeights())
     return spec;
   auto equal = [&files](const std::string &left, const std::string &right) { return sameValues(files, left, right); };
-  LLMC_RETURN_IF_ERROR(checkWeights(spec, storedTensors(files), equal));
+  if (Status status = checkWeights(spec, storedTensors(files), equal); !status.ok())
+    return saidInside(files.path(), status);
   return spec;
 }
 

@@ -2,6 +2,7 @@
 #include "lib/importer/ValueReader.h"
 #include "lib/importer/Expression.h"
 #include <cmath>
+#include <limits>
 
 namespace llmc {
 namespace {
@@ -227,7 +228,10 @@ StatusOr<ValueReader::Value> ValueReader::readStated(const ValueDefinition &defi
   }
   LLMC_ASSIGN_OR_RETURN(value.number, asNumber(*found.json, found.pointer));
   bool positive = definition.kind == Kind::Positive, any = definition.kind == Kind::Number;
-  if (!std::isfinite(value.number) || (!any && value.number < 0.0) || (positive && value.number == 0.0))
+  // Programs compute in float32, where 1e99 is infinite and 1e-99 is 0.
+  bool finite = std::abs(value.number) <= std::numeric_limits<float>::max();
+  bool zero = std::abs(value.number) < std::numeric_limits<float>::min();
+  if (!finite || (!any && value.number < 0.0) || (positive && zero))
     return Status::error(found.pointer + " is " + brief(*found.json) + ", expected a finite number" +
                          (positive ? " above 0"
                           : any    ? ""

@@ -3,6 +3,7 @@
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Interrupt.h"
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 
 namespace llmc {
@@ -235,6 +236,8 @@ struct CommandLine {
 
 int main(int argc, char **argv) {
   reportCrashes();
+  // A file beyond the shell's limit (ulimit -f) is an error of a write, as on a full disk, here and in the linker.
+  std::signal(SIGXFSZ, SIG_IGN);
   CommandLine commandLine;
   try {
     commandLine.app.parse(argc, argv);

@@ -1,6 +1,7 @@
 #include "tools/llmc/Diagnostics.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
+#include "mlir/IR/MLIRContext.h"
 #include <cstdio>
 
 using namespace mlir;
@@ -35,7 +36,10 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext *context, bool verbose)
           std::fprintf(stderr, "note: %s\n", textOf(diagnostic).c_str());
         }
         return success();
-      }) {}
+      }) {
+  // A note that quotes the op quotes a whole module where the module is what failed.
+  context->printOpOnDiagnostic(verbose);
+}
 
 Status DiagnosticCollector::status(const std::string &otherwise) const {
   return Status::error(first_.empty() ? otherwise : first_);

@@ -116,7 +116,7 @@ TEST(ReadModel, WeightsOfAnotherModel) {
   Folder folder;
   folder.add("config.json", configOf("llama-2").dump());
   folder.add("model.safetensors", weightsFor(resolved(changed("llama-2", {{"num_hidden_layers", 3}}))));
-  EXPECT_EQ(errorAt(folder.path()), "layer 3 of 4 has no 'input_layernorm.weight' (and 8 more)");
+  EXPECT_EQ(errorAt(folder.path()), folder.path() + ": layer 3 of 4 has no 'input_layernorm.weight' (and 8 more)");
 }
 
 TEST(ReadModel, ATiedHeadIsComparedWithTheEmbedding) {

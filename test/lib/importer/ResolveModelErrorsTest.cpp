@@ -55,6 +55,8 @@ TEST(ResolveModelErrors, SizesThatDoNotDivide) {
 
 TEST(ResolveModelErrors, Numbers) {
   EXPECT_EQ(with({{"rms_norm_eps", 0}}), "/rms_norm_eps is 0, expected a finite number above 0");
+  EXPECT_EQ(with({{"rms_norm_eps", 1e99}}), "/rms_norm_eps is 1e+99, expected a finite number above 0");
+  EXPECT_EQ(with({{"rms_norm_eps", 1e-99}}), "/rms_norm_eps is 1e-99, expected a finite number above 0");
   EXPECT_EQ(with({{"rms_norm_eps", -1e-5}}), "/rms_norm_eps is -1e-05, expected a finite number above 0");
   EXPECT_EQ(with({{"rms_norm_eps", std::numeric_limits<double>::infinity()}}),
             "/rms_norm_eps is Infinity, expected a finite number above 0");

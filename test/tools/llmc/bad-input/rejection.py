@@ -42,7 +42,8 @@ class Case:
         errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         lines = [line for line in done.stderr.splitlines() if not line.startswith(("note: ", "warning: "))]
         missing = [word for word in words if not re.search(word, done.stderr)]
-        left = [path for path in sorted(self.folder.rglob("*")) if path not in before and path != self.folder / "cache"]
+        cache = self.folder / "cache"
+        left = [path for path in sorted(self.folder.rglob("*")) if path not in before and cache not in (path, *path.parents)]
         if done.returncode != 1 or len(errors) != 1 or lines != errors or missing or left:
             self.failures.append(f"{self.name}: {' '.join(command)}\n  ended with {done.returncode}, without {missing}, "
                                  f"left {[str(path) for path in left]}, said:\n  {done.stderr[:1500]}")

@@ -1,0 +1,48 @@
+"""check_published.py FOLDER WORK: `llmc inspect` counts the parameters of published configs, in a time and memory that
+do not depend on the model's size."""
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+
+# Of the text model, each weight once: a tied head is the embedding, a quantised weight the one it stands for.
+TOTALS = {
+    "cogito-qwen-14b": 14765947904, "eeve-10.8b-solar": 10804924416, "exaone-4.0-32b": 32003216384, "gemma-2-2b": 2614341888,
+    "gemma-2b": 2506172416, "gemma-3-1b": 999885952, "gemma-3-4b": 3880263168, "gemma-7b": 8537680896, "granite-3.3-8b": 8170864640,
+    "granite-3b-code-128k": 3482503680, "llama-2-7b": 6738415616, "llama-3-8b": 8030261248, "llama-3.1-8b": 8030261248,
+    "llama-3.2-1b": 1235814400, "mistral-7b-v0.1": 7241732096, "mistral-nemo-12b": 12247782400, "olmo2-7b": 7298617344,
+    "phi-3-mini-4k": 3821079552, "phi-3.5-mini": 3821079552, "phi-4-mini-reasoning": 3836021760, "qwen1.5-4b-chat": 3950369280,
+    "qwen2-7b": 7615616512, "qwen3-0.6b-gptq-int8": 596049920, "qwen3-0.6b": 596049920, "qwen3-32b": 32762123264,
+    "qwen3-4b-awq": 4022468096, "smollm-1.7b": 1711376384, "smollm3-3b": 3075098624,
+}
+REFUSED = {"qwen3-8b-eagle3-draft": "LlamaForCausalLMEagle3"}
+
+
+def inspect(path):
+    return subprocess.run(["llmc", "inspect", str(path), "--json"], capture_output=True, text=True)
+
+
+folder, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+for path in sorted(folder.glob("*.json")):
+    done = inspect(path)
+    if path.stem in REFUSED:
+        assert done.returncode == 1 and REFUSED[path.stem] in done.stderr, (path.stem, done)
+        continue
+    assert done.returncode == 0, (path.stem, done.stderr)
+    total = json.loads(done.stdout)["parameters"]["total"]
+    assert total == TOTALS[path.stem], f"{path.stem}: {total} parameters, expected {TOTALS[path.stem]}"
+
+# Llama 3.1 405B: the shape is published, and so is what it adds up to.
+config = json.loads((folder / "llama-3.1-8b.json").read_text())
+config.update(num_hidden_layers=126, hidden_size=16384, num_attention_heads=128, num_key_value_heads=8, intermediate_size=53248)
+work.mkdir(parents=True, exist_ok=True)
+(work / "config.json").write_text(json.dumps(config))
+before = resource.getrusage(resource.RUSAGE_CHILDREN)
+done = inspect(work / "config.json")
+after = resource.getrusage(resource.RUSAGE_CHILDREN)
+assert json.loads(done.stdout)["parameters"]["total"] == 405853388800, done
+seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+assert seconds < 1, f"inspecting 405 milliard parameters took {seconds} s, at most 1"
+# The largest of all children so far, in KiB: the programs and their libraries, nothing of a weight's size.
+assert after.ru_maxrss < 256 << 10, f"{after.ru_maxrss} KiB were resident, at most {256 << 10}"
