@@ -67,77 +67,67 @@ __attribute__((target("avx2"))) void readAll(const uint8_t *bytes, size_t size) 
 // behind an asm: the compiler would see that all chains are one, and what comes out.
 constexpr int chains512 = 24, chains256 = 12;
 
-__attribute__((target("avx2,fma"))) void fma256(int64_t rounds) {
-  __m256 sums[chains256] = {}, x = _mm256_set1_ps(0.5f), y = _mm256_set1_ps(0.25f);
-  __asm__ volatile("" : "+x"(x), "+x"(y));
-  for (auto &sum : sums)
-    __asm__ volatile("" : "+x"(sum));
+// step(sum) for each of `chains` sums in turn. Inlined into functions that name the instructions of the step, so it
+// holds no vector operation itself.
+template <int chains, typename Vector, typename Step>
+[[gnu::always_inline]] inline void runChains(int64_t rounds, const Step &step) {
+  Vector sums[chains] = {};
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < chains256; ++i)
-      sums[i] = _mm256_fmadd_ps(x, y, sums[i]);
+    for (int i = 0; i < chains; ++i)
+      step(sums[i]);
   }
-  for (__m256 &sum : sums)
-    __asm__ volatile("" : "+x"(sum));
+}
+
+__attribute__((target("avx2,fma"))) void fma256(int64_t rounds) {
+  __m256 x = _mm256_set1_ps(0.5f), y = _mm256_set1_ps(0.25f);
+  __asm__ volatile("" : "+x"(x), "+x"(y));
+  runChains<chains256, __m256>(
+      rounds, [&](__m256 & sum) __attribute__((target("avx2,fma"))) {
+        sum = _mm256_fmadd_ps(x, y, sum);
+        __asm__ volatile("" : "+x"(sum));
+      });
 }
 
 __attribute__((target("avx512f"))) void fma512(int64_t rounds) {
-  __m512 sums[chains512] = {}, x = _mm512_set1_ps(0.5f), y = _mm512_set1_ps(0.25f);
+  __m512 x = _mm512_set1_ps(0.5f), y = _mm512_set1_ps(0.25f);
   __asm__ volatile("" : "+v"(x), "+v"(y));
-  for (auto &sum : sums)
-    __asm__ volatile("" : "+v"(sum));
-  for (int64_t round = 0; round < rounds; ++round) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < chains512; ++i)
-      sums[i] = _mm512_fmadd_ps(x, y, sums[i]);
-  }
-  for (__m512 &sum : sums)
-    __asm__ volatile("" : "+v"(sum));
+  runChains<chains512, __m512>(
+      rounds, [&](__m512 & sum) __attribute__((target("avx512f"))) {
+        sum = _mm512_fmadd_ps(x, y, sum);
+        __asm__ volatile("" : "+v"(sum));
+      });
 }
 
 __attribute__((target("avx512f,avx512bf16"))) void dotBf16(int64_t rounds) {
-  __m512 sums[chains512] = {};
   __m512i x = _mm512_set1_epi16(0x3f00), y = _mm512_set1_epi16(0x3e80); // 0.5, 0.25
   __asm__ volatile("" : "+v"(x), "+v"(y));
-  for (auto &sum : sums)
-    __asm__ volatile("" : "+v"(sum));
-  for (int64_t round = 0; round < rounds; ++round) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < chains512; ++i)
-      sums[i] = _mm512_dpbf16_ps(sums[i], reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y));
-  }
-  for (__m512 &sum : sums)
-    __asm__ volatile("" : "+v"(sum));
+  runChains<chains512, __m512>(
+      rounds, [&](__m512 & sum) __attribute__((target("avx512f,avx512bf16"))) {
+        sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y));
+        __asm__ volatile("" : "+v"(sum));
+      });
 }
 
 __attribute__((target("avx512f,avx512vnni"))) void dotBytes(int64_t rounds) {
-  __m512i sums[chains512] = {}, x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5);
+  __m512i x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5);
   __asm__ volatile("" : "+v"(x), "+v"(y));
-  for (auto &sum : sums)
-    __asm__ volatile("" : "+v"(sum));
-  for (int64_t round = 0; round < rounds; ++round) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < chains512; ++i)
-      sums[i] = _mm512_dpbusd_epi32(sums[i], x, y);
-  }
-  for (__m512i &sum : sums)
-    __asm__ volatile("" : "+v"(sum));
+  runChains<chains512, __m512i>(
+      rounds, [&](__m512i & sum) __attribute__((target("avx512f,avx512vnni"))) {
+        sum = _mm512_dpbusd_epi32(sum, x, y);
+        __asm__ volatile("" : "+v"(sum));
+      });
 }
 
 // Without VNNI a byte dot is two instructions and an add.
 __attribute__((target("avx2"))) void maddBytes(int64_t rounds) {
-  __m256i sums[chains256] = {}, x = _mm256_set1_epi8(3), y = _mm256_set1_epi8(5), ones = _mm256_set1_epi16(1);
-  for (auto &sum : sums)
-    __asm__ volatile("" : "+x"(sum));
-  for (int64_t round = 0; round < rounds; ++round) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < chains256; ++i) {
-      __asm__ volatile("" : "+x"(x)); // each chain multiplies anew
-      sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
-    }
-  }
-  for (__m256i &sum : sums)
-    __asm__ volatile("" : "+x"(sum));
+  __m256i x = _mm256_set1_epi8(3), y = _mm256_set1_epi8(5), ones = _mm256_set1_epi16(1);
+  runChains<chains256, __m256i>(
+      rounds, [&](__m256i & sum) __attribute__((target("avx2"))) {
+        __asm__ volatile("" : "+x"(x)); // each chain multiplies anew
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
+        __asm__ volatile("" : "+x"(sum));
+      });
 }
 
 struct Peak {
