@@ -56,10 +56,13 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input
   QuantizedInputLayout layout = quantizedInputLayout(k, weight);
   Value groups = k.at(panel, k.mul(block, 2 * kGroupBytes)), codes = k.at(input.pointer, k.mul(block, 64));
   Value perGroup = k.at(input.pointer, k.mul(block, 8));
-  // Both products first: the second runs while the first is scaled.
-  for (int64_t group : {0, 1})
-    emitTileDot(k, {group, k.at(codes, 32 * group), input.strideBytes, k.at(groups, group * kGroupBytes),
-                    k.at(products, group * kTileProductBytes)});
+  // All products first: one runs while another is scaled. Codes are 256 * high + low, each byte in a product of its
+  // own.
+  auto productAt = [](int64_t group, int64_t plane) { return (2 * plane + group) * kTileProductBytes; };
+  for (int64_t plane : {0, 1})
+    for (int64_t group : {0, 1})
+      emitTileDot(k, {group, k.at(codes, plane * layout.lowAt + 32 * group), input.strideBytes,
+                      k.at(groups, group * kGroupBytes), k.at(products, productAt(group, plane))});
   for (int64_t group : {0, 1}) {
     Value scales = k.load(k.vf, groups, group * kGroupBytes + kScalesAt), minima;
     if (weight.form == llm::WeightForm::I4M)
@@ -69,7 +72,9 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input
         return k.broadcast(k.load(k.f32Type, perGroup, r * input.strideBytes + at + 4 * group));
       };
       Value scale = number(layout.scalesAt);
-      Value sums = k.load(k.vi, products, group * kTileProductBytes + r * 64);
+      Value high = k.load(k.vi, products, productAt(group, 0) + r * 64);
+      Value low = k.load(k.vi, products, productAt(group, 1) + r * 64);
+      Value sums = k.add(arith::ShLIOp::create(k.b, high, k.splatInt(8)).getResult(), low);
       acc[r] = k.fma(arith::SIToFPOp::create(k.b, k.vf, sums), k.mulF(scales, scale), acc[r]);
       if (minima)
         acc[r] = k.fma(number(layout.sumsAt), k.mulF(minima, scale), acc[r]);
@@ -81,7 +86,7 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input
 
 void llmc::cpu::emitTiledDot(KernelBuilder &k, const PackedLayout &weight, Value rows, RowArray input, Value tile,
                              RowArray result) {
-  Value panel = k.allocate(weight.numGroups() * kGroupBytes), products = k.allocate(2 * kTileProductBytes);
+  Value panel = k.allocate(weight.numGroups() * kGroupBytes), products = k.allocate(4 * kTileProductBytes);
   beginTiles(k);
   k.loop(k.i64(0), k.i64(vectorsOf(weight)), 1, [&](Value vector) {
     unpackPanel(k, weight, k.at(tile, k.mul(vector, weight.blockBytes())), panel);
