@@ -29,7 +29,17 @@ struct PackedLayout {
   int64_t paddedTile() const; // places of a tile, with those past `tile`
   int64_t numTiles() const;
   int64_t numKBlocks() const { return (k + valuesPerBlock - 1) / valuesPerBlock; }
-  int64_t blockBytes() const; // of a quantised form
+  int64_t numGroups() const { return numKBlocks() * (valuesPerBlock / valuesPerGroup); } // past K, too
+  // Of the f32 and bf16 forms: a step along K holds 4 bytes of every place.
+  int64_t numSteps() const { return form == WeightForm::BF16 ? (k + 1) / 2 : k; }
+  int64_t panelBytes() const { return numSteps() * panel * 4; }
+  // Of a quantised form: a block is the codes of two groups, their scales, and their minima where the form has them.
+  int64_t blockBytes() const;
+  int64_t groupBytes() const { return lanesPerBlock * valuesPerGroup / (form == WeightForm::I8 ? 1 : 2); } // codes
+  int64_t scalesAt() const { return 2 * groupBytes(); }
+  int64_t minimaAt() const { return scalesAt() + 2 * lanesPerBlock * 2; }
+  // What a stored code holds beyond its value.
+  int64_t zeroPoint() const { return form == WeightForm::I8 ? 128 : form == WeightForm::I4 ? 8 : 0; }
   CheckedSize tileBytes() const;
   CheckedSize bytes() const;
   // The row at a place of a tile, or -1 where there is none (its elements are zero).

@@ -9,12 +9,12 @@ using namespace llmc::cpu;
 
 namespace {
 
-bool usesDotBf16(KernelBuilder &k, const WeightGeometry &weight) {
+bool usesDotBf16(KernelBuilder &k, const PackedLayout &weight) {
   return weight.form == llm::WeightForm::BF16 && k.target.hasBf16Dot;
 }
 
 // One step along K for all rows and vectors: updates `acc`, rows outermost.
-void emitStep(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, Value step, RowArray input, Value weights,
+void emitStep(KernelBuilder &k, const PackedLayout &weight, int64_t rows, Value step, RowArray input, Value weights,
               ArrayRef<int64_t> offsets, MutableArrayRef<Value> acc) {
   int64_t count = offsets.size();
   auto row = [&](int64_t r, int64_t bytesPerStep) {
@@ -60,11 +60,11 @@ void emitStep(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, Valu
 
 } // namespace
 
-DotInputLayout llmc::cpu::dotInputLayout(KernelBuilder &k, const WeightGeometry &weight) {
+DotInputLayout llmc::cpu::dotInputLayout(KernelBuilder &k, const PackedLayout &weight) {
   DotInputLayout layout;
   bool pairs = usesDotBf16(k, weight);
   layout.element = pairs ? k.b.getBF16Type() : k.f32Type;
-  layout.paddedDepth = (weight.depth + 15) / 16 * 16;
+  layout.paddedDepth = (weight.k + 15) / 16 * 16;
   // One line more than the row: rows a power of two apart would share cache sets.
   layout.strideBytes = (layout.paddedDepth * (pairs ? 2 : 4) + 63) / 64 * 64 + 64;
   return layout;
@@ -93,30 +93,31 @@ void llmc::cpu::emitPasses(KernelBuilder &k, int64_t vectors, int64_t perPass, i
   }
 }
 
-void llmc::cpu::emitDotTile(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, RowArray input, Value tile,
+void llmc::cpu::emitDotTile(KernelBuilder &k, const PackedLayout &weight, int64_t rows, RowArray input, Value tile,
                             RowArray result) {
-  int64_t stepBytes = weight.panelVectors * 64;
+  int64_t stepBytes = weight.panel * 4;
   // Expanded pairs are a word and a half at a time.
   int64_t registersPerWeight = weight.form == llm::WeightForm::BF16 && !usesDotBf16(k, weight) ? 2 : 1;
-  emitPasses(
-      k, weight.vectors, vectorsPerPass(rows, k.target, registersPerWeight), weight.panelVectors, weight.panelBytes(),
-      tile, [&](Value base, ArrayRef<int64_t> offsets, Value first) {
-        int64_t count = offsets.size();
-        SmallVector<Value> init(rows * count, k.splat(0.0f));
-        SmallVector<Value> sums = k.loop(k.i64(0), k.i64(weight.steps()), 1, init, [&](Value step, ValueRange carried) {
-          SmallVector<Value> acc(carried);
-          Value weights = k.at(base, k.mul(step, stepBytes));
-          // Kernels read memory (few rows) or cache faster than the hardware looks ahead on some targets.
-          bool few = rows <= 4;
-          if (int64_t ahead = few ? k.target.prefetchBytes : k.target.cachePrefetchBytes)
-            for (int64_t offset : offsets)
-              k.prefetch(weights, offset + ahead, few ? KernelBuilder::Cache::Second : KernelBuilder::Cache::First);
-          emitStep(k, weight, rows, step, input, weights, offsets, acc);
-          return acc;
-        });
-        Value to = k.at(result.pointer, k.mul(first, 64));
-        for (int64_t r = 0; r < rows; ++r)
-          for (int64_t v = 0; v < count; ++v)
-            k.store(sums[r * count + v], to, r * result.strideBytes + v * 64);
-      });
+  emitPasses(k, vectorsOf(weight), vectorsPerPass(rows, k.target, registersPerWeight), weight.panel / kLanes,
+             weight.panelBytes(), tile, [&](Value base, ArrayRef<int64_t> offsets, Value first) {
+               int64_t count = offsets.size();
+               SmallVector<Value> init(rows * count, k.splat(0.0f));
+               SmallVector<Value> sums =
+                   k.loop(k.i64(0), k.i64(weight.numSteps()), 1, init, [&](Value step, ValueRange carried) {
+                     SmallVector<Value> acc(carried);
+                     Value weights = k.at(base, k.mul(step, stepBytes));
+                     // Kernels read memory (few rows) or cache faster than the hardware looks ahead on some targets.
+                     bool few = rows <= 4;
+                     if (int64_t ahead = few ? k.target.prefetchBytes : k.target.cachePrefetchBytes)
+                       for (int64_t offset : offsets)
+                         k.prefetch(weights, offset + ahead,
+                                    few ? KernelBuilder::Cache::Second : KernelBuilder::Cache::First);
+                     emitStep(k, weight, rows, step, input, weights, offsets, acc);
+                     return acc;
+                   });
+               Value to = k.at(result.pointer, k.mul(first, 64));
+               for (int64_t r = 0; r < rows; ++r)
+                 for (int64_t v = 0; v < count; ++v)
+                   k.store(sums[r * count + v], to, r * result.strideBytes + v * 64);
+             });
 }

@@ -2,9 +2,13 @@
 // adds in ascending order of k, so that a row's result does not depend on how many rows were computed with it.
 #pragma once
 #include "lib/codegen/cpu/KernelBuilder.h"
-#include "lib/codegen/cpu/WeightGeometry.h"
+#include "lib/weights/PackedLayout.h"
 
 namespace llmc::cpu {
+
+// Vectors of 16 output channels of a column tile, and its bytes: a layout that was checked fits 64 bits.
+inline int64_t vectorsOf(const PackedLayout &weight) { return weight.paddedTile() / kLanes; }
+inline int64_t tileBytesOf(const PackedLayout &weight) { return static_cast<int64_t>(*weight.tileBytes().value()); }
 
 // Rows of kernel inputs: row r at pointer + r * strideBytes.
 struct RowArray {
@@ -18,10 +22,10 @@ struct DotInputLayout {
   int64_t paddedDepth = 0; // elements to write, zero past K
   int64_t strideBytes = 0;
 };
-DotInputLayout dotInputLayout(KernelBuilder &kernel, const WeightGeometry &weight);
+DotInputLayout dotInputLayout(KernelBuilder &kernel, const PackedLayout &weight);
 
 // result[r][n] = sum_k input[r][k] * tile[n, k] for `rows` rows.
-void emitDotTile(KernelBuilder &kernel, const WeightGeometry &weight, int64_t rows, RowArray input, mlir::Value tile,
+void emitDotTile(KernelBuilder &kernel, const PackedLayout &weight, int64_t rows, RowArray input, mlir::Value tile,
                  RowArray result);
 
 // The same for quantised rows: codes, then scales f32, start values i32 and sums f32, one per group.
@@ -30,13 +34,13 @@ struct QuantizedInputLayout {
   int64_t lowAt = 0, scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
   int64_t zeroPoint = 0; // the start value of a group is -zeroPoint * sum of its codes
 };
-QuantizedInputLayout quantizedInputLayout(KernelBuilder &kernel, const WeightGeometry &weight);
-void emitQuantizedDotTile(KernelBuilder &kernel, const WeightGeometry &weight, int64_t rows, RowArray input,
+QuantizedInputLayout quantizedInputLayout(KernelBuilder &kernel, const PackedLayout &weight);
+void emitQuantizedDotTile(KernelBuilder &kernel, const PackedLayout &weight, int64_t rows, RowArray input,
                           mlir::Value tile, RowArray result);
 
 // The same through matrix tiles for any number of rows; reads and writes whole groups of kTileRows rows.
-void emitTiledDot(KernelBuilder &kernel, const WeightGeometry &weight, mlir::Value rows, RowArray input,
-                  mlir::Value tile, RowArray result);
+void emitTiledDot(KernelBuilder &kernel, const PackedLayout &weight, mlir::Value rows, RowArray input, mlir::Value tile,
+                  RowArray result);
 
 // Passes over `vectors` vectors, at most `perPass` at a time. Vector v lies at offsetOf(v) bytes from `base`; the body
 // gets the base of the pass, the offsets of its vectors from there, and its first vector.

@@ -37,6 +37,9 @@ private:
 };
 
 LogicalResult FunctionEmitter::emit(func::FuncOp function) {
+  if (function.isExternal())
+    return function.emitOpError() << "@" << function.getSymName()
+                                  << " has no body; a step program calls nothing outside of its module";
   bool isStep = function.getSymName() == "step";
   SmallVector<Type> inputs(isStep ? 1 : 1 + function.getNumArguments(), pointer);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), inputs);

@@ -14,7 +14,7 @@ enum class Plane { High, Low };
 // Rows that share a group's codes; lane counts of this target's integer vectors.
 struct GroupKernel {
   KernelBuilder &k;
-  const WeightGeometry &weight;
+  const PackedLayout &weight;
   QuantizedInputLayout layout;
   int64_t rows;
   RowArray input;
@@ -165,46 +165,47 @@ void emitBlock(GroupKernel &g, Value block, Value blockIndex, int64_t half, Muta
 
 } // namespace
 
-QuantizedInputLayout llmc::cpu::quantizedInputLayout(KernelBuilder &k, const WeightGeometry &weight) {
+QuantizedInputLayout llmc::cpu::quantizedInputLayout(KernelBuilder &k, const PackedLayout &weight) {
   QuantizedInputLayout layout;
-  layout.lowAt = weight.groups * 32;
+  layout.lowAt = weight.numGroups() * 32;
   layout.scalesAt = 2 * layout.lowAt;
-  layout.startAt = layout.scalesAt + weight.groups * 4;
-  layout.sumsAt = layout.startAt + weight.groups * 4;
-  layout.strideBytes = (layout.sumsAt + weight.groups * 4 + 63) / 64 * 64 + 64;
+  layout.startAt = layout.scalesAt + weight.numGroups() * 4;
+  layout.sumsAt = layout.startAt + weight.numGroups() * 4;
+  layout.strideBytes = (layout.sumsAt + weight.numGroups() * 4 + 63) / 64 * 64 + 64;
   layout.zeroPoint = weight.zeroPoint();
   return layout;
 }
 
-void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const WeightGeometry &weight, int64_t rows, RowArray input,
+void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const PackedLayout &weight, int64_t rows, RowArray input,
                                      Value tile, RowArray result) {
   GroupKernel g{k, weight, quantizedInputLayout(k, weight), rows, input, k.target.hasVnni ? 16 : 8};
   int64_t halves = kLanes / g.lanes;
   // One row alone has too short a chain per panel: two panels at a time keep the multipliers busy.
   int64_t perPass = rows == 1 && halves == 1 ? 2 : 1;
-  emitPasses(
-      k, weight.vectors, perPass, 1, weight.blockBytes(), tile,
-      [&](Value base, ArrayRef<int64_t> offsets, Value first) {
-        int64_t count = offsets.size(), perVector = halves * rows;
-        Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(k.vectorOf(g.lanes, k.f32Type)));
-        SmallVector<Value> init(count * perVector, zero);
-        SmallVector<Value> sums = k.loop(k.i64(0), k.i64(weight.blocks), 1, init, [&](Value block, ValueRange carried) {
-          SmallVector<Value> acc(carried);
-          Value blocks = k.at(base, k.mul(block, weight.vectors * weight.blockBytes()));
-          for (int64_t v = 0; v < count; ++v) {
-            if (k.target.prefetchBytes && rows <= 2)
-              for (int64_t line = 0; line < weight.blockBytes(); line += 64)
-                k.prefetch(blocks, offsets[v] + line + k.target.prefetchBytes, KernelBuilder::Cache::Second);
-            for (int64_t half = 0; half < halves; ++half)
-              emitBlock(g, k.at(blocks, offsets[v]), block, half,
-                        MutableArrayRef<Value>(acc).slice(v * perVector + half * rows, rows));
-          }
-          return acc;
-        });
-        Value to = k.at(result.pointer, k.mul(first, 64));
-        for (int64_t v = 0; v < count; ++v)
-          for (int64_t half = 0; half < halves; ++half)
-            for (int64_t r = 0; r < rows; ++r)
-              k.store(sums[v * perVector + half * rows + r], to, r * result.strideBytes + v * 64 + half * 4 * g.lanes);
-      });
+  emitPasses(k, vectorsOf(weight), perPass, 1, weight.blockBytes(), tile,
+             [&](Value base, ArrayRef<int64_t> offsets, Value first) {
+               int64_t count = offsets.size(), perVector = halves * rows;
+               Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(k.vectorOf(g.lanes, k.f32Type)));
+               SmallVector<Value> init(count * perVector, zero);
+               SmallVector<Value> sums =
+                   k.loop(k.i64(0), k.i64(weight.numKBlocks()), 1, init, [&](Value block, ValueRange carried) {
+                     SmallVector<Value> acc(carried);
+                     Value blocks = k.at(base, k.mul(block, vectorsOf(weight) * weight.blockBytes()));
+                     for (int64_t v = 0; v < count; ++v) {
+                       if (k.target.prefetchBytes && rows <= 2)
+                         for (int64_t line = 0; line < weight.blockBytes(); line += 64)
+                           k.prefetch(blocks, offsets[v] + line + k.target.prefetchBytes, KernelBuilder::Cache::Second);
+                       for (int64_t half = 0; half < halves; ++half)
+                         emitBlock(g, k.at(blocks, offsets[v]), block, half,
+                                   MutableArrayRef<Value>(acc).slice(v * perVector + half * rows, rows));
+                     }
+                     return acc;
+                   });
+               Value to = k.at(result.pointer, k.mul(first, 64));
+               for (int64_t v = 0; v < count; ++v)
+                 for (int64_t half = 0; half < halves; ++half)
+                   for (int64_t r = 0; r < rows; ++r)
+                     k.store(sums[v * perVector + half * rows + r], to,
+                             r * result.strideBytes + v * 64 + half * 4 * g.lanes);
+             });
 }

@@ -1,7 +1,7 @@
 // The part of RowProgram that writes rows, caches and records, and that gathers rows of packed weights.
+#include "lib/codegen/cpu/DotKernels.h"
 #include "lib/codegen/cpu/Instructions.h"
 #include "lib/codegen/cpu/RowProgram.h"
-#include "lib/codegen/cpu/WeightGeometry.h"
 #include "runtime/llmc_abi.h"
 
 using namespace mlir;
@@ -123,21 +123,24 @@ void RowProgram::emitAppend(tile::AppendOp op) {
 }
 
 void RowProgram::emitGather(tile::GatherOp op) {
-  WeightGeometry weight(op.getWeight().getType());
+  StatusOr<PackedLayout> layout = layoutOf(op.getWeight().getType());
+  if (!layout.ok())
+    return error(op, "reads a weight that cannot be addressed: " + layout.status().message());
+  const PackedLayout &weight = *layout;
   Value index = scalar(op.getIndex());
-  Value buffer = k.allocate((weight.blocks * 64 + kLanes) * 4);
+  Value buffer = k.allocate((weight.numKBlocks() * 64 + kLanes) * 4);
   bindMemory(op.getResult(), buffer);
-  if (op.getWeight().getType().getInterleave() != 0)
+  if (weight.interleave != 0)
     return error(op, "gathers rows of an interleaved weight, which no model needs");
   if (weight.isQuantized())
-    return emitGatherQuantized(op, index, buffer);
+    return emitGatherQuantized(op, weight, index, buffer);
   Value place = k.rem(index, weight.tile);
-  int64_t panelRows = weight.panelVectors * 16, stepBytes = panelRows * 4;
-  Value offset = k.add(k.mul(k.div(index, weight.tile), weight.tileBytes()),
+  int64_t panelRows = weight.panel, stepBytes = panelRows * 4;
+  Value offset = k.add(k.mul(k.div(index, weight.tile), tileBytesOf(weight)),
                        k.add(k.mul(k.div(place, panelRows), weight.panelBytes()), k.mul(k.rem(place, panelRows), 4)));
   Value base = k.at(task.operands.lookup(op.getWeight()), offset);
   bool pairs = weight.form == llm::WeightForm::BF16;
-  k.loop(k.i64(0), k.i64(weight.steps()), 1, [&](Value step) {
+  k.loop(k.i64(0), k.i64(weight.numSteps()), 1, [&](Value step) {
     Value word = k.load(k.i32Type, k.at(base, k.mul(step, stepBytes)));
     if (!pairs) {
       k.store(word, k.at(buffer, k.mul(step, 4)));
@@ -149,20 +152,19 @@ void RowProgram::emitGather(tile::GatherOp op) {
   });
 }
 
-void RowProgram::emitGatherQuantized(tile::GatherOp op, Value index, Value buffer) {
-  WeightGeometry weight(op.getWeight().getType());
+void RowProgram::emitGatherQuantized(tile::GatherOp op, const PackedLayout &weight, Value index, Value buffer) {
   bool bytes = weight.form == llm::WeightForm::I8;
   Value place = k.rem(index, weight.tile), lane = k.rem(place, 16);
   Value offset =
-      k.add(k.mul(k.div(index, weight.tile), weight.tileBytes()), k.mul(k.div(place, 16), weight.blockBytes()));
+      k.add(k.mul(k.div(index, weight.tile), tileBytesOf(weight)), k.mul(k.div(place, 16), weight.blockBytes()));
   Value tile = k.at(task.operands.lookup(op.getWeight()), offset);
   auto half = [&](Value block, Value group, int64_t at) -> Value {
     Value pointer = k.at(block, k.add(k.add(k.mul(group, 32), k.mul(lane, 2)), at));
     return arith::ExtFOp::create(k.b, k.f32Type, k.load(k.b.getF16Type(), pointer));
   };
   // One round per group of 32: its scale, then eight words of four codes.
-  k.loop(k.i64(0), k.i64(weight.groups), 1, [&](Value groupIndex) {
-    Value block = k.at(tile, k.mul(k.div(groupIndex, 2), weight.vectors * weight.blockBytes()));
+  k.loop(k.i64(0), k.i64(weight.numGroups()), 1, [&](Value groupIndex) {
+    Value block = k.at(tile, k.mul(k.div(groupIndex, 2), vectorsOf(weight) * weight.blockBytes()));
     Value group = k.rem(groupIndex, 2);
     Value scale = half(block, group, weight.scalesAt());
     Value minimum;

@@ -3,6 +3,7 @@
 #pragma once
 #include "dialects/tile/TileDialect.h"
 #include "lib/codegen/cpu/KernelBuilder.h"
+#include "lib/weights/PackedLayout.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -47,8 +48,8 @@ public:
   // Writes a tile of f32 or bf16 values as `element` to memory; elements from its size to `paddedSize` become zero.
   void evaluateInto(mlir::Value tile, mlir::Value pointer, mlir::Type element, int64_t paddedSize);
 
-  // Where quantised activations go: the codes' high and low bytes, scales and, for kernels, per group `zeroPoint` times the sum of the codes,
-  // negated (i32), and the sum (f32). Null pointers are not written.
+  // Where quantised activations go: the codes' high and low bytes, scales and, for kernels, per group `zeroPoint` times
+  // the sum of the codes, negated (i32), and the sum (f32). Null pointers are not written.
   struct QuantizedRow {
     mlir::Value high, low, scales, start, sums;
     int64_t zeroPoint = 0;
@@ -80,7 +81,7 @@ private:
   void emitRecord(tile::RecordOp op);
   void emitWhen(tile::WhenOp op);
   void emitGather(tile::GatherOp op);
-  void emitGatherQuantized(tile::GatherOp op, mlir::Value index, mlir::Value buffer);
+  void emitGatherQuantized(tile::GatherOp op, const PackedLayout &weight, mlir::Value index, mlir::Value buffer);
   mlir::Value emitReduce(tile::ReduceOp op);
   mlir::Value emitScalarOp(mlir::Operation *op);
   void writeVector(mlir::Value vector, mlir::Value pointer, Position position, int64_t lanes, mlir::Value limit);

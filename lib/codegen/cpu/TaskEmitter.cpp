@@ -21,9 +21,9 @@ private:
   LogicalResult emitDot();
   LogicalResult emitAttend();
   void emitAttendItem(AttendKernel &kernel, tile::AttendOp op, const AttendItem &item, Value column);
-  void storeInput(Value row, Value to, Operation *dot, const WeightGeometry &weight);
-  void emitFewRows(const WeightGeometry &weight, Value rows, RowArray input, Value tile, RowArray result);
-  void emitRowBlock(Operation *dot, const WeightGeometry &weight, RowArray input, Value weights, Value firstRow,
+  void storeInput(Value row, Value to, Operation *dot, const PackedLayout &weight);
+  void emitFewRows(const PackedLayout &weight, Value rows, RowArray input, Value tile, RowArray result);
+  void emitRowBlock(Operation *dot, const PackedLayout &weight, RowArray input, Value weights, Value firstRow,
                     Value rows, Value fromColumn, Value toColumn);
 
   // Rows that buffers of a row block hold: whole groups of matrix tiles.
@@ -78,7 +78,7 @@ LogicalResult TaskEmitter::emitRows() {
 }
 
 // The row's input in the form that the kernels read.
-void TaskEmitter::storeInput(Value row, Value to, Operation *dot, const WeightGeometry &weight) {
+void TaskEmitter::storeInput(Value row, Value to, Operation *dot, const PackedLayout &weight) {
   RowProgram program(k, task, row, {});
   if (auto plain = dyn_cast<tile::DotOp>(dot)) {
     DotInputLayout layout = dotInputLayout(k, weight);
@@ -86,15 +86,15 @@ void TaskEmitter::storeInput(Value row, Value to, Operation *dot, const WeightGe
   } else {
     auto scaled = cast<tile::ScaledDotOp>(dot);
     QuantizedInputLayout layout = quantizedInputLayout(k, weight);
-    program.quantizeInto(
-        scaled.getCodes().getDefiningOp<tile::QuantizeOp>(),
-        {to, k.at(to, layout.lowAt), k.at(to, layout.scalesAt), k.at(to, layout.startAt), k.at(to, layout.sumsAt), layout.zeroPoint});
+    program.quantizeInto(scaled.getCodes().getDefiningOp<tile::QuantizeOp>(),
+                         {to, k.at(to, layout.lowAt), k.at(to, layout.scalesAt), k.at(to, layout.startAt),
+                          k.at(to, layout.sumsAt), layout.zeroPoint});
   }
   ok &= !program.failed();
 }
 
 // Up to kernelRows rows, by a kernel for exactly so many.
-void TaskEmitter::emitFewRows(const WeightGeometry &weight, Value rows, RowArray input, Value tile, RowArray result) {
+void TaskEmitter::emitFewRows(const PackedLayout &weight, Value rows, RowArray input, Value tile, RowArray result) {
   for (int64_t size = 1; size <= schedule.kernelRows; ++size)
     k.when(k.equal(rows, k.i64(size)), [&] {
       if (weight.isQuantized())
@@ -104,14 +104,14 @@ void TaskEmitter::emitFewRows(const WeightGeometry &weight, Value rows, RowArray
     });
 }
 
-void TaskEmitter::emitRowBlock(Operation *dot, const WeightGeometry &weight, RowArray input, Value weights,
+void TaskEmitter::emitRowBlock(Operation *dot, const PackedLayout &weight, RowArray input, Value weights,
                                Value firstRow, Value rows, Value fromColumn, Value toColumn) {
   k.loop(k.i64(0), rows, 1, [&](Value row) {
     storeInput(k.add(firstRow, row), k.at(input.pointer, k.mul(row, input.strideBytes)), dot, weight);
   });
   // Tiles write all rows of the block before anything follows.
   RowArray result;
-  result.strideBytes = weight.vectors * 64;
+  result.strideBytes = vectorsOf(weight) * 64;
   result.pointer = k.allocate((schedule.tileRows ? blockRows() : schedule.kernelRows) * result.strideBytes + 64);
   auto rowsFrom = [&](RowArray array, Value first) {
     return RowArray{k.at(array.pointer, k.mul(first, array.strideBytes)), array.strideBytes};
@@ -129,7 +129,7 @@ void TaskEmitter::emitRowBlock(Operation *dot, const WeightGeometry &weight, Row
   };
   // Column tiles outermost: a tile of the weight is read from memory once and then stays in cache for all rows.
   k.loop(fromColumn, toColumn, 1, [&](Value column) {
-    Value tile = k.at(weights, k.mul(column, weight.tileBytes()));
+    Value tile = k.at(weights, k.mul(column, tileBytesOf(weight)));
     if (!schedule.tileRows)
       return rowGroups([&](Value first, Value count) {
         emitFewRows(weight, count, rowsFrom(input, first), tile, result);
@@ -169,11 +169,14 @@ LogicalResult TaskEmitter::emitDot() {
   if (dots.size() != 1 || dot->getParentOp() != task.task.getOperation() || column != task.task.getColumn())
     return task.task.emitOpError() << "holds " << dots.size()
                                    << " dots, expected one, on the task's own column and outside of tile.when";
-  WeightGeometry weight(cast<llm::WeightType>(weightValue.getType()));
-  int64_t tiles = weight.tile == 0 ? 0 : (weight.rows + weight.tile - 1) / weight.tile;
-  if (weight.panelVectors < 1 || weight.vectors % weight.panelVectors != 0 || columnsOf(task) > tiles)
+  StatusOr<PackedLayout> layout = layoutOf(cast<llm::WeightType>(weightValue.getType()));
+  if (!layout.ok())
+    return dot->emitOpError() << "in task @" << task.task.getSymName()
+                              << " reads a weight that cannot be addressed: " << layout.status().message();
+  const PackedLayout &weight = *layout;
+  if (columnsOf(task) > weight.numTiles())
     return task.task.emitOpError() << "has " << columnsOf(task) << " column tiles over " << weightValue.getType()
-                                   << ", which has " << tiles << " tiles of whole panels of 16";
+                                   << ", which has " << weight.numTiles();
 
   RowArray input;
   input.strideBytes =

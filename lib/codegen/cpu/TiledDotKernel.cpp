@@ -12,7 +12,7 @@ namespace {
 // A group of an unpacked panel: codes s8 [8][16][4], as a tile reads them, then 16 scales and 16 minima in f32.
 constexpr int64_t kCodesBytes = 512, kScalesAt = kCodesBytes, kMinimaAt = kScalesAt + 64, kGroupBytes = kMinimaAt + 64;
 
-void unpackCodes(KernelBuilder &k, const WeightGeometry &weight, Value codes, Value to) {
+void unpackCodes(KernelBuilder &k, const PackedLayout &weight, Value codes, Value to) {
   VectorType bytes = k.vectorOf(64, k.i8Type);
   auto byte = [&](int8_t value) { return arith::ConstantOp::create(k.b, DenseElementsAttr::get(bytes, value)); };
   if (weight.form == llm::WeightForm::I8) {
@@ -33,10 +33,10 @@ void unpackCodes(KernelBuilder &k, const WeightGeometry &weight, Value codes, Va
 }
 
 // Once per panel and row block: every 16 rows then read plain signed bytes and f32 scales from the first-level cache.
-void unpackPanel(KernelBuilder &k, const WeightGeometry &weight, Value blocks, Value to) {
+void unpackPanel(KernelBuilder &k, const PackedLayout &weight, Value blocks, Value to) {
   VectorType halves = k.vectorOf(kLanes, k.b.getF16Type());
-  k.loop(k.i64(0), k.i64(weight.blocks), 1, [&](Value index) {
-    Value block = k.at(blocks, k.mul(index, weight.vectors * weight.blockBytes()));
+  k.loop(k.i64(0), k.i64(weight.numKBlocks()), 1, [&](Value index) {
+    Value block = k.at(blocks, k.mul(index, vectorsOf(weight) * weight.blockBytes()));
     Value target = k.at(to, k.mul(index, 2 * kGroupBytes));
     auto column = [&](int64_t from, int64_t at) {
       k.store(arith::ExtFOp::create(k.b, k.vf, k.load(halves, block, from)), target, at);
@@ -51,15 +51,18 @@ void unpackPanel(KernelBuilder &k, const WeightGeometry &weight, Value blocks, V
 }
 
 // One block of 64 along K for sixteen rows: acc[r] += sums * scales, group after group.
-void emitTiledBlock(KernelBuilder &k, const WeightGeometry &weight, RowArray input, Value panel, Value products,
+void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input, Value panel, Value products,
                     Value block, MutableArrayRef<Value> acc) {
   QuantizedInputLayout layout = quantizedInputLayout(k, weight);
   Value groups = k.at(panel, k.mul(block, 2 * kGroupBytes)), codes = k.at(input.pointer, k.mul(block, 64));
   Value perGroup = k.at(input.pointer, k.mul(block, 8));
-  // Both products first: the second runs while the first is scaled.
-  for (int64_t group : {0, 1})
-    emitTileDot(k, {group, k.at(codes, 32 * group), input.strideBytes, k.at(groups, group * kGroupBytes),
-                    k.at(products, group * kTileProductBytes)});
+  // All products first: one runs while another is scaled. Codes are 256 * high + low, each byte in a product of its
+  // own.
+  auto productAt = [](int64_t group, int64_t plane) { return (2 * plane + group) * kTileProductBytes; };
+  for (int64_t plane : {0, 1})
+    for (int64_t group : {0, 1})
+      emitTileDot(k, {group, k.at(codes, plane * layout.lowAt + 32 * group), input.strideBytes,
+                      k.at(groups, group * kGroupBytes), k.at(products, productAt(group, plane))});
   for (int64_t group : {0, 1}) {
     Value scales = k.load(k.vf, groups, group * kGroupBytes + kScalesAt), minima;
     if (weight.form == llm::WeightForm::I4M)
@@ -69,7 +72,9 @@ void emitTiledBlock(KernelBuilder &k, const WeightGeometry &weight, RowArray inp
         return k.broadcast(k.load(k.f32Type, perGroup, r * input.strideBytes + at + 4 * group));
       };
       Value scale = number(layout.scalesAt);
-      Value sums = k.load(k.vi, products, group * kTileProductBytes + r * 64);
+      Value high = k.load(k.vi, products, productAt(group, 0) + r * 64);
+      Value low = k.load(k.vi, products, productAt(group, 1) + r * 64);
+      Value sums = k.add(arith::ShLIOp::create(k.b, high, k.splatInt(8)).getResult(), low);
       acc[r] = k.fma(arith::SIToFPOp::create(k.b, k.vf, sums), k.mulF(scales, scale), acc[r]);
       if (minima)
         acc[r] = k.fma(number(layout.sumsAt), k.mulF(minima, scale), acc[r]);
@@ -79,20 +84,21 @@ void emitTiledBlock(KernelBuilder &k, const WeightGeometry &weight, RowArray inp
 
 } // namespace
 
-void llmc::cpu::emitTiledDot(KernelBuilder &k, const WeightGeometry &weight, Value rows, RowArray input, Value tile,
+void llmc::cpu::emitTiledDot(KernelBuilder &k, const PackedLayout &weight, Value rows, RowArray input, Value tile,
                              RowArray result) {
-  Value panel = k.allocate(weight.groups * kGroupBytes), products = k.allocate(2 * kTileProductBytes);
+  Value panel = k.allocate(weight.numGroups() * kGroupBytes), products = k.allocate(4 * kTileProductBytes);
   beginTiles(k);
-  k.loop(k.i64(0), k.i64(weight.vectors), 1, [&](Value vector) {
+  k.loop(k.i64(0), k.i64(vectorsOf(weight)), 1, [&](Value vector) {
     unpackPanel(k, weight, k.at(tile, k.mul(vector, weight.blockBytes())), panel);
     k.loop(k.i64(0), rows, kTileRows, [&](Value first) {
       RowArray inputs{k.at(input.pointer, k.mul(first, input.strideBytes)), input.strideBytes};
       SmallVector<Value> init(kTileRows, k.splat(0.0f));
-      SmallVector<Value> sums = k.loop(k.i64(0), k.i64(weight.blocks), 1, init, [&](Value block, ValueRange carried) {
-        SmallVector<Value> acc(carried);
-        emitTiledBlock(k, weight, inputs, panel, products, block, acc);
-        return acc;
-      });
+      SmallVector<Value> sums =
+          k.loop(k.i64(0), k.i64(weight.numKBlocks()), 1, init, [&](Value block, ValueRange carried) {
+            SmallVector<Value> acc(carried);
+            emitTiledBlock(k, weight, inputs, panel, products, block, acc);
+            return acc;
+          });
       Value to = k.at(k.at(result.pointer, k.mul(first, result.strideBytes)), k.mul(vector, 64));
       for (int64_t r = 0; r < kTileRows; ++r)
         k.store(sums[r], to, r * result.strideBytes);

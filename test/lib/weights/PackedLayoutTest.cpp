@@ -24,6 +24,24 @@ TEST(PackedLayout, BytesOfEveryForm) {
   EXPECT_EQ(bytesOf({65, 1, WeightForm::Plain, 0, 0, 0}), 128u * 4); // 65 padded to 128
 }
 
+TEST(PackedLayout, OffsetsInPanelsAndBlocks) {
+  PackedLayout plain{100, 65, WeightForm::F32, 40, 48, 0}, halves{100, 65, WeightForm::BF16, 40, 16, 0};
+  EXPECT_EQ(plain.panelBytes(), 65 * 48 * 4);
+  EXPECT_EQ(halves.panelBytes(), 33 * 16 * 4); // pairs of K
+  PackedLayout i8{100, 65, WeightForm::I8, 40, 16, 0}, i4 = i8, i4m = i8;
+  i4.form = WeightForm::I4;
+  i4m.form = WeightForm::I4M;
+  EXPECT_EQ(i8.numGroups(), 4); // of two whole blocks
+  EXPECT_EQ(i8.groupBytes(), 512);
+  EXPECT_EQ(i4.groupBytes(), 256);
+  EXPECT_EQ(i8.scalesAt(), 1024);
+  EXPECT_EQ(i4.scalesAt(), 512);
+  EXPECT_EQ(i4m.minimaAt(), 576);
+  EXPECT_EQ(i8.zeroPoint(), 128);
+  EXPECT_EQ(i4.zeroPoint(), 8);
+  EXPECT_EQ(i4m.zeroPoint(), 0);
+}
+
 TEST(PackedLayout, RowsOfTilesAreConsecutive) {
   PackedLayout layout{50, 8, WeightForm::F32, 20, 32, 0};
   EXPECT_EQ(layout.numTiles(), 3);
