@@ -175,7 +175,7 @@ def ScheduleTasksPass : Pass<"llmc-schedule-tasks", "::mlir::ModuleOp"> {
     ```
     After:
     ```mlir
-    tile.task @t rows(%row, %column of 1) (%a: !tile.rows<64>, %b: !tile.rows<64>) schedule {instruction = "vector", kernel_rows = 1, reason = "no dot and no attention", row_block = 1, shape = "rows"} {
+    tile.task @t rows(%row, %column of 1) (%a: !tile.rows<64>, %b: !tile.rows<64>) schedule {instruction = "vector", kernel_rows = 1, reason = "no dot and no attention", row_block = 1, shape = "rows", tile_rows = 0} {
       %c0 = arith.constant 0 : index
       %x = tile.load %a[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
       tile.store %x, %b[%row, %c0] : tensor<64xf32>, !tile.rows<64>

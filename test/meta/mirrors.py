@@ -28,6 +28,8 @@ WITHOUT_MIRROR = {
     "lib/importer/ParseDescription.cpp": ("test/lib/importer/ModelDescriptionTest.cpp", "the reader of descriptions"),
     "lib/importer/files/Gguf*.cpp": ("test/lib/importer/files/GgufTest.cpp", "parts of one reader"),
     "lib/importer/files/ModelFolder.cpp": ("test/lib/importer/files/ModelFilesTest.cpp", "one of its two kinds"),
+    "lib/codegen/cpu/TiledDotKernel.cpp": ("test/lib/codegen/cpu/DotTaskTest.cpp", "kernels run as whole tasks"),
+    "lib/reference/Task*.cpp": ("test/lib/reference/TileInterpreterTest.cpp", "parts of the interpreter"),
     "lib/reference/TileTask.cpp": ("test/lib/reference/TileInterpreterTest.cpp", "a part of the interpreter"),
     "lib/target/*.cpp": ("test/passes/schedule-tasks.mlir", "facts of chips: a test would repeat them"),
     "lib/weights/Unpack.cpp": ("test/lib/weights/PackTest.cpp", "the inverse that packing is tested with"),

@@ -1,10 +1,12 @@
 // RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v4 | FileCheck %s --check-prefixes=CHECK,V4
+// RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v4-amx | FileCheck %s --check-prefixes=CHECK,AMX
 // RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v3 | FileCheck %s --check-prefixes=CHECK,V3
 
 // The instruction follows the target; that it is missing is said.
 // CHECK-LABEL: tile.task @bf16_dot
-// V4-SAME: schedule {instruction = "vdpbf16ps", kernel_rows = 6 : i64, reason = "bf16 weights"
-// V3-SAME: schedule {instruction = "fma", kernel_rows = 6 : i64, reason = "bf16 weights, expanded: no bf16 dot on x86-64-v3"
+// V4-SAME: schedule {instruction = "vdpbf16ps", kernel_rows = 12 : i64, reason = "bf16 weights"
+// V3-SAME: schedule {instruction = "fma", kernel_rows = 6 : i64, reason = "bf16 weights, expanded: no fast bf16 dot on x86-64-v3"
+// AMX-SAME: schedule {instruction = "fma", kernel_rows = 12 : i64, reason = "bf16 weights, expanded: no fast bf16 dot on x86-64-v4-amx"
 // CHECK-SAME: shape = "dot"
 tile.task @bf16_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weight<32x64, bf16, tile = 32, panel = 32>, %out: !tile.rows<32>) {
   %c0 = arith.constant 0 : index
@@ -17,7 +19,9 @@ tile.task @bf16_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weigh
 // CHECK-LABEL: tile.task @quantized_dot
 // V4-SAME: instruction = "vpdpbusd"
 // V3-SAME: instruction = "vpmaddubsw"
+// AMX-SAME: instruction = "vpdpbusd"
 // CHECK-SAME: shape = "quantized_dot"
+// AMX-SAME: tile_rows = 16 : i64
 tile.task @quantized_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weight<16x64, i4, tile = 16, panel = 16>, %out: !tile.rows<16>) {
   %c0 = arith.constant 0 : index
   %x = tile.load %a[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
@@ -38,7 +42,7 @@ tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<96>, %kv: !llm
 }
 
 // CHECK-LABEL: tile.task @no_product
-// CHECK-SAME: schedule {instruction = "vector", kernel_rows = 1 : i64, reason = "no dot and no attention", row_block = 1 : i64, shape = "rows"}
+// CHECK-SAME: schedule {instruction = "vector", kernel_rows = 1 : i64, reason = "no dot and no attention", row_block = 1 : i64, shape = "rows", tile_rows = 0 : i64}
 tile.task @no_product rows(%row, %column of 1) (%a: !tile.rows<7>) {
   %c0 = arith.constant 0 : index
   %x = tile.load %a[%row, %c0] : !tile.rows<7> -> tensor<7xf32>
