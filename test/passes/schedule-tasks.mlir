@@ -19,7 +19,7 @@ tile.task @bf16_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weigh
 // CHECK-LABEL: tile.task @quantized_dot
 // V4-SAME: instruction = "vpdpbusd"
 // V3-SAME: instruction = "vpmaddubsw"
-// AMX-SAME: instruction = "vpdpbusd"
+// AMX-SAME: instruction = "tdpbssd+vpdpbusd"
 // CHECK-SAME: shape = "quantized_dot"
 // AMX-SAME: tile_rows = 16 : i64
 tile.task @quantized_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weight<16x64, i4, tile = 16, panel = 16>, %out: !tile.rows<16>) {
