@@ -13,4 +13,7 @@ mlir::LogicalResult verifyRows(mlir::Operation *op, mlir::Type type, unsigned ra
 /// Bytes that one element takes in `form`, scales included; an undecided form counts as f32.
 double bytesPerWeightElement(WeightForm form);
 
+/// Rows of a panel in tiles of `tile` rows: the widest that kernels take and that divides the padded tile; 16 when quantised.
+int64_t panelFor(int64_t tile, WeightForm form);
+
 } // namespace llmc::llm

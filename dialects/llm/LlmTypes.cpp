@@ -1,5 +1,6 @@
 // Parsing, printing and verification of the llm types.
 #include "dialects/llm/LlmDialect.h"
+#include "dialects/llm/LlmShapes.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -112,13 +113,18 @@ WeightType WeightType::withForm(WeightForm form) const {
   return get(getContext(), getShape(), form, getTile(), getPanel(), getInterleave());
 }
 
-WeightType WeightType::withTiles(int64_t tile, int64_t interleave) const {
+int64_t llmc::llm::panelFor(int64_t tile, WeightForm form) {
   int64_t padded = (tile + 15) / 16 * 16, panel = 16;
-  if (!isQuantized())
-    for (int64_t candidate = 16; candidate <= 80; candidate += 16)
-      if (padded % candidate == 0 && (candidate <= 64 || padded == candidate))
-        panel = candidate;
-  return get(getContext(), getShape(), getForm(), tile, panel, interleave);
+  if (form >= WeightForm::I8)
+    return panel;
+  for (int64_t candidate = 16; candidate <= 80; candidate += 16)
+    if (padded % candidate == 0 && (candidate <= 64 || padded == candidate))
+      panel = candidate;
+  return panel;
+}
+
+WeightType WeightType::withTiles(int64_t tile, int64_t interleave) const {
+  return get(getContext(), getShape(), getForm(), tile, panelFor(tile, getForm()), interleave);
 }
 
 Type KvType::parse(AsmParser &parser) {

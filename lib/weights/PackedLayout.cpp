@@ -123,16 +123,4 @@ StatusOr<PackedLayout> layoutOf(llm::WeightType type) {
   return layout;
 }
 
-Tiling tilingFor(int64_t rowsPerTile, WeightForm form) {
-  if (isQuantizedForm(form))
-    return {rowsPerTile, lanesPerBlock};
-  int64_t padded = roundUp(rowsPerTile, 16);
-  if (padded == 80)
-    return {rowsPerTile, 80};
-  int64_t panel = 64;
-  while (padded % panel != 0)
-    panel -= 16;
-  return {rowsPerTile, panel};
-}
-
 } // namespace llmc

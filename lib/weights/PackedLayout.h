@@ -52,11 +52,4 @@ Status checkLayout(const PackedLayout &layout);
 // The checked layout of a weight whose form is chosen: a vector or a tiled matrix.
 StatusOr<PackedLayout> layoutOf(llm::WeightType type);
 
-struct Tiling {
-  int64_t tile, panel;
-};
-// The panel that fits tiles of `rowsPerTile` rows: the largest multiple of 16 up to 64 that divides the padded tile,
-// but 80 whole for 80, which would otherwise fall apart into panels of 16. Quantised forms always have 16.
-Tiling tilingFor(int64_t rowsPerTile, WeightForm form);
-
 } // namespace llmc

@@ -1,5 +1,6 @@
 // Tensors in memory for tests: numbers, or stored blocks whose numbers the test gives beside them.
 #pragma once
+#include "dialects/llm/LlmShapes.h"
 #include "lib/weights/Pack.h"
 #include "lib/weights/Unpack.h"
 #include <algorithm>
@@ -63,8 +64,7 @@ inline std::vector<float> gaussian(int64_t count, unsigned seed) {
 }
 
 inline PackedLayout matrixLayout(int64_t n, int64_t k, WeightForm form, int64_t rowsPerTile, int64_t interleave = 0) {
-  Tiling tiling = tilingFor(rowsPerTile, form);
-  return {n, k, form, tiling.tile, tiling.panel, interleave};
+  return {n, k, form, rowsPerTile, llm::panelFor(rowsPerTile, form), interleave};
 }
 
 // A recipe of whole tensors.

@@ -1,4 +1,5 @@
 // Sizes, row order and checks of packed layouts, against the arithmetic of docs/weight-layouts.md.
+#include "dialects/llm/LlmShapes.h"
 #include "lib/weights/PackedLayout.h"
 #include <gtest/gtest.h>
 #include <set>
@@ -86,7 +87,7 @@ TEST(PackedLayout, PlaceOfIsTheInverseOfRowAt) {
 }
 
 TEST(PackedLayout, TilingPicksThePanel) {
-  auto panel = [](int64_t rows, WeightForm form) { return tilingFor(rows, form).panel; };
+  auto panel = [](int64_t rows, WeightForm form) { return llm::panelFor(rows, form); };
   EXPECT_EQ(panel(64, WeightForm::BF16), 64);
   EXPECT_EQ(panel(128, WeightForm::F32), 64);
   EXPECT_EQ(panel(96, WeightForm::F32), 48);
