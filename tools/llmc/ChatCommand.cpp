@@ -6,27 +6,50 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace llmc {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
-void noteInterrupt(int) { interrupted = 1; }
+// The writing end of what CatchInterrupt::descriptor() reads.
+volatile int wakeUp = -1;
+void noteInterrupt(int) {
+  int before = errno;
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = ::write(wakeUp, &one, sizeof one);
+  errno = before;
+}
 
-// While it lives, Ctrl-C sets `interrupted` and wakes a blocked read.
+// While it lives, Ctrl-C is noted until somebody takes it. The note is a descriptor, so that waiting for input and for
+// Ctrl-C is one poll: a flag alone would be missed when it comes just before a blocking read.
 class CatchInterrupt {
 public:
-  CatchInterrupt() {
+  CatchInterrupt() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    wakeUp = descriptor_;
     struct sigaction action = {};
-    action.sa_handler = noteInterrupt; // without SA_RESTART
+    action.sa_handler = noteInterrupt;
     ::sigaction(SIGINT, &action, &before_);
   }
-  ~CatchInterrupt() { ::sigaction(SIGINT, &before_, nullptr); }
+  ~CatchInterrupt() {
+    ::sigaction(SIGINT, &before_, nullptr);
+    wakeUp = -1;
+    ::close(descriptor_);
+  }
   CatchInterrupt(const CatchInterrupt &) = delete;
   CatchInterrupt &operator=(const CatchInterrupt &) = delete;
 
+  // Readable once Ctrl-C came.
+  int descriptor() const { return descriptor_; }
+  // Whether Ctrl-C came since the last call.
+  bool take() {
+    uint64_t count = 0;
+    return ::read(descriptor_, &count, sizeof count) > 0;
+  }
+
 private:
+  int descriptor_;
   struct sigaction before_ = {};
 };
 
@@ -34,6 +57,8 @@ private:
 class LineReader {
 public:
   enum class Result { Line, End, Interrupted, TooLong };
+  explicit LineReader(CatchInterrupt &interrupt) : interrupt_(interrupt) {}
+
   Result read(std::string &line) {
     for (;;) {
       if (size_t end = buffer_.find('\n'); end != std::string::npos) {
@@ -43,12 +68,16 @@ public:
       }
       if (buffer_.size() > mostBytes)
         return Result::TooLong;
-      char bytes[4096];
-      ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-      if (count < 0 && errno == EINTR && interrupted) {
+      pollfd waited[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupt_.descriptor(), POLLIN, 0}};
+      ::poll(waited, 2, -1);
+      if (interrupt_.take()) {
         buffer_.clear(); // the half line is given up, as in a shell
         return Result::Interrupted;
       }
+      if (waited[0].revents == 0)
+        continue;
+      char bytes[4096];
+      ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
       if (count < 0 && errno == EINTR)
         continue;
       if (count <= 0) {
@@ -62,6 +91,7 @@ public:
   static constexpr size_t mostBytes = 4 << 20;
 
 private:
+  CatchInterrupt &interrupt_;
   std::string buffer_;
 };
 
@@ -88,6 +118,7 @@ private:
   Engine &engine_;
   const ArtifactText &text_;
   TextGeneration generation_;
+  CatchInterrupt interrupt_;
   bool terminal_;
   bool failed_ = false;
   Json messages_;
@@ -103,13 +134,11 @@ void Chat::clear() {
 }
 
 int Chat::talk() {
-  CatchInterrupt catching;
-  LineReader lines;
+  LineReader lines(interrupt_);
   if (terminal_)
     std::fprintf(stderr, "/exit or Ctrl-D leaves, /clear forgets the conversation, Ctrl-C stops an answer\n");
   bool asked = false; // Ctrl-C came at an empty prompt
   for (bool going = true; going;) {
-    interrupted = 0;
     if (terminal_)
       std::fprintf(stderr, "> ");
     std::string line;
@@ -195,11 +224,10 @@ Status Chat::generate(std::vector<int32_t> ids, std::string &said) {
   request.generation.sampling = samplingOf(command_.options, engine_.manifest().generation);
   request.generation.sampling.seed += turn_++;
   request.stopStrings = command_.options.stop;
-  interrupted = 0;
   LLMC_ASSIGN_OR_RETURN(SequenceId id, generation_.add(std::move(request)));
   Status status;
   while (!generation_.idle() && status.ok()) {
-    if (interrupted) {
+    if (interrupt_.take()) {
       generation_.cancel(id);
       break;
     }
