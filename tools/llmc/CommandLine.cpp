@@ -1,4 +1,5 @@
 // The command line, as docs/command-line.md has it. The only file that sees CLI11.
+#include "runtime/support/Limits.h"
 #include "tools/llmc-run/RunFlags.h"
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Interrupt.h"
@@ -73,6 +74,7 @@ struct CommandLine {
   LogitsCommand logits;
   PerplexityCommand perplexity;
   BenchCommand bench;
+  SynthCommand synth;
   TokenizeCommand tokenize;
   TemplateCommand render;
   ChatCommand chat;
@@ -95,6 +97,7 @@ struct CommandLine {
     addTokenize();
     addTemplate();
     addBench();
+    addSynth();
     addDoctor();
   }
 
@@ -192,6 +195,22 @@ struct CommandLine {
     sub.add_option("--threads", bench.threads, threadsHelp)->check(CLI::Range(0, 1024))->capture_default_str();
     sub.add_flag("--json", bench.json, jsonHelp);
     addCompileOptions(sub, bench.compile);
+  }
+
+  void addSynth() {
+    CLI::App &sub = add("synth", "a checkpoint of random weights for any config", synth, runSynth);
+    sub.add_option("MODEL", synth.model, "a config.json or its folder")->required();
+    sub.add_option("-o,--output", synth.output, "folder of the checkpoint")->required();
+    sub.add_option("--layers", synth.layers, "keep the first so many layers (default: all)")
+        ->check(CLI::Range(uint64_t{1}, limits::layers));
+    sub.add_option("--seed", synth.seed, "of the weights: the same seed gives the same bytes")->capture_default_str();
+    sub.add_option("--weights", synth.weights, "type of the weights; stored: as the config says")
+        ->check(CLI::IsMember({"stored", "f32", "bf16", "f16"}))
+        ->capture_default_str();
+    sub.add_option("--models", synth.models, "folder of model descriptions that overlay the built-in ones");
+    sub.add_option("-j,--jobs", synth.jobs, "threads (default: usable cores)")->check(CLI::Range(1, 1024));
+    sub.add_flag("--json", synth.json, jsonHelp);
+    sub.add_flag("-v,--verbose", synth.verbose, verboseHelp);
   }
 
   void addDoctor() {

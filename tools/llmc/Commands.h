@@ -87,6 +87,16 @@ struct BenchCommand {
 };
 int runBench(const BenchCommand &command);
 
+struct SynthCommand {
+  std::string model, output, models;
+  std::string weights = "stored"; // stored, f32, bf16, f16
+  int64_t layers = 0;             // 0: all
+  uint64_t seed = 0;
+  int jobs = 0; // 0: usable cores
+  bool json = false, verbose = false;
+};
+int runSynth(const SynthCommand &command);
+
 struct TokenizeCommand {
   std::string model, tokenizer; // exactly one of them
   std::string pattern;          // of a tiktoken file

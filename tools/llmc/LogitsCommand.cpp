@@ -1,6 +1,6 @@
 // `llmc logits`: logits (and the residual stream) of every position, by any executor, as a safetensors file.
+#include "lib/importer/files/Safetensors.h"
 #include "runtime/support/AtomicOutput.h"
-#include "runtime/support/Json.h"
 #include "tools/llmc-run/IdsFile.h"
 #include "tools/llmc/Executors.h"
 #include <cstdio>
@@ -28,21 +28,13 @@ std::vector<NamedMatrix> namedResults(const std::vector<SequenceLogits> &results
 }
 
 Status writeSafetensors(const std::vector<NamedMatrix> &tensors, const std::string &path) {
-  Json header = Json::object();
-  uint64_t offset = 0;
+  std::vector<SafetensorsTensor> entries;
   for (const NamedMatrix &tensor : tensors) {
-    uint64_t bytes = tensor.matrix->values.size() * sizeof(float);
-    header[tensor.name] = {{"dtype", "F32"},
-                           {"shape", {tensor.matrix->rows, tensor.matrix->columns}},
-                           {"data_offsets", {offset, offset + bytes}}};
-    offset += bytes;
+    std::vector<uint64_t> shape = {static_cast<uint64_t>(tensor.matrix->rows),
+                                   static_cast<uint64_t>(tensor.matrix->columns)};
+    entries.push_back({tensor.name, TensorType::F32, shape, 0, tensor.matrix->values.size() * sizeof(float)});
   }
-  std::string head = header.dump();
-  head.resize((head.size() + 7) / 8 * 8, ' ');
-  std::string file(8, '\0');
-  for (size_t i = 0; i < 8; ++i)
-    file[i] = static_cast<char>(head.size() >> (8 * i));
-  file += head;
+  std::string file = safetensorsHead(entries);
   for (const NamedMatrix &tensor : tensors)
     file.append(reinterpret_cast<const char *>(tensor.matrix->values.data()),
                 tensor.matrix->values.size() * sizeof(float));

@@ -227,6 +227,26 @@ StatusOr<SafetensorsHeader> parseSafetensorsHeader(std::span<const uint8_t> head
   return header;
 }
 
+std::string safetensorsHead(std::span<const SafetensorsTensor> tensors,
+                            const std::vector<std::pair<std::string, std::string>> &metadata) {
+  Json header = Json::object();
+  for (const auto &[key, value] : metadata)
+    header["__metadata__"][key] = value;
+  uint64_t offset = 0;
+  for (const SafetensorsTensor &tensor : tensors) {
+    header[tensor.name] = {{"dtype", std::string(nameOf(tensor.type))},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + tensor.bytes}}};
+    offset += tensor.bytes;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + lengthBytes - 1) / lengthBytes * lengthBytes, ' ');
+  std::string head;
+  for (size_t i = 0; i < lengthBytes; ++i)
+    head.push_back(static_cast<char>(text.size() >> (8 * i)));
+  return head + text;
+}
+
 StatusOr<SafetensorsHeader> readSafetensorsHeader(const std::string &path) {
   LLMC_ASSIGN_OR_RETURN(FilePart start, readFilePart(path, 0, 64));
   auto bytes = [](const std::string &text) {

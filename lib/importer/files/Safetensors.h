@@ -33,6 +33,11 @@ StatusOr<SafetensorsHeader> parseSafetensorsHeader(std::span<const uint8_t> head
 // Reads the header of the file at `path`, and nothing behind it.
 StatusOr<SafetensorsHeader> readSafetensorsHeader(const std::string &path);
 
+// What a file that holds `tensors`, their data in this order, begins with: length, JSON, and blanks up to a multiple of
+// eight. `offset` is not read.
+std::string safetensorsHead(std::span<const SafetensorsTensor> tensors,
+                            const std::vector<std::pair<std::string, std::string>> &metadata = {});
+
 // Why a file that starts with `head` is no model we read although its name says so ("this is a Git LFS pointer, ..."),
 // or nothing. Where the first bytes could also be a header's length, a '{' behind them decides.
 std::string foreignContent(std::span<const uint8_t> head);

@@ -45,6 +45,20 @@ TEST(Safetensors, ReadsTensorsByOffset) {
   EXPECT_EQ(header->metadata.at(0).second, "pt");
 }
 
+TEST(Safetensors, WrittenHeadsAreRead) {
+  const std::vector<SafetensorsTensor> tensors = {{"b", TensorType::F32, {}, 0, 4},
+                                                  {"a", TensorType::BF16, {2, 3}, 0, 12}};
+  std::string bytes = safetensorsHead(tensors, {{"format", "pt"}}) + std::string(16, '\0');
+  StatusOr<SafetensorsHeader> header = parseSafetensorsHeader(asBytes(bytes), bytes.size(), "w");
+  ASSERT_TRUE(header.ok()) << header.status().message();
+  EXPECT_EQ(header->dataOffset % 8, 0u);
+  ASSERT_EQ(header->tensors.size(), 2u);
+  EXPECT_EQ(header->tensors[1].name, "a");
+  EXPECT_EQ(header->tensors[1].offset, header->dataOffset + 4);
+  EXPECT_EQ(header->tensors[1].shape, tensors[1].shape);
+  EXPECT_EQ(header->metadata.at(0).first, "format");
+}
+
 TEST(Safetensors, NoTensorsAtAll) { EXPECT_EQ(errorOf("{}"), ""); }
 
 // Group 1.
