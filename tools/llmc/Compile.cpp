@@ -5,6 +5,7 @@
 #include "lib/codegen/cpu/CompileProgram.h"
 #include "lib/weights/ModelTensors.h"
 #include "lib/weights/Pack.h"
+#include "runtime/artifact/Dispatch.h"
 #include "runtime/llmc_abi.h"
 #include "runtime/support/Progress.h"
 #include "runtime/support/UsableCores.h"
@@ -86,23 +87,18 @@ Manifest manifestOf(const Model &model, const CpuTarget &target, const ArtifactL
 }
 
 // Which kernel serves each task, and why each weight has its form.
-std::string dispatchManifest(ModuleOp module, const cpu::CompiledProgram &program) {
-  Json list = Json::array();
+DispatchManifest dispatchManifest(ModuleOp module, const cpu::CompiledProgram &program) {
+  DispatchManifest manifest;
   for (const cpu::KernelChoice &choice : program.kernels)
-    list.push_back({{"op", choice.task},
-                    {"kernel", choice.shape + ":" + choice.instruction},
-                    {"rows", choice.kernelRows},
-                    {"row_block", choice.rowBlock},
-                    {"reason", choice.reason}});
+    manifest.kernels.push_back({choice.task, choice.shape, choice.instruction, choice.reason, choice.kernelRows,
+                                choice.rowBlock, choice.tileRows, choice.layers, choice.cost});
   for (auto weight : module.getOps<llm::WeightOp>()) {
     auto reason = weight->getAttrOfType<StringAttr>("reason");
     llm::WeightType type = cast<llm::WeightType>(weight.getType());
-    list.push_back({{"op", weight.getSymName().str()},
-                    {"kernel", "weight:" + llm::stringifyWeightForm(type.getForm()).str()},
-                    {"shape", std::vector<int64_t>(type.getShape())},
-                    {"reason", reason ? reason.getValue().str() : ""}});
+    manifest.weights.push_back({weight.getSymName().str(), llm::stringifyWeightForm(type.getForm()).str(),
+                                reason ? reason.getValue().str() : "", std::vector<int64_t>(type.getShape())});
   }
-  return list.dump(1) + "\n";
+  return manifest;
 }
 
 struct PlacedWeight {
@@ -196,7 +192,7 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
     contents.files.push_back({name, std::move(bytes)});
   if (!model.generation.chatTemplate.empty())
     contents.files.push_back({chatTemplateFile, model.generation.chatTemplate});
-  contents.files.push_back({dispatchFile, dispatchManifest(module, *program)});
+  contents.files.push_back({dispatchFile, formatDispatch(dispatchManifest(module, *program))});
   ModelTensors tensors(model.files);
   uint64_t total = contents.manifest.weightsBytes;
   contents.writeWeights = [&](WeightSink &sink) { return writeWeights(weights, tensors, total, jobs, sink); };

@@ -1,37 +1,16 @@
 #include "tools/llmc/WeightReport.h"
 #include "lib/target/CpuTarget.h"
-#include "runtime/support/Json.h"
 #include <algorithm>
 #include <map>
 
 namespace llmc {
 namespace {
 
-constexpr std::string_view weightPrefix = "weight:";
-
 // The embedding is read a row a token; where there is no head of its own it is the head too, and read whole.
 enum class Use { Vector, Lookup, Head, Product };
 
-std::string textOf(const Json &entry, const char *key) {
-  const Json *value = find(entry, key);
-  return value && value->is_string() ? value->get<std::string>() : "";
-}
-
-uint64_t elementsOf(const Json &entry) {
-  const Json *shape = find(entry, "shape");
-  if (!shape || !shape->is_array() || shape->size() != 2)
-    return 0;
-  StatusOr<uint64_t> rows = asUnsigned((*shape)[0], "shape", UINT32_MAX);
-  StatusOr<uint64_t> columns = asUnsigned((*shape)[1], "shape", UINT32_MAX / 4);
-  return rows.ok() && columns.ok() ? *rows * *columns : 0;
-}
-
-// The first kernel of a shape: all of one shape use one instruction.
-std::string instructionOf(const Json &list, const std::string &shape) {
-  for (const Json &entry : list)
-    if (std::string kernel = textOf(entry, "kernel"); kernel.starts_with(shape + ":"))
-      return kernel.substr(shape.size() + 1);
-  return "";
+uint64_t elementsOf(const WeightEntry &weight) {
+  return weight.shape.size() == 2 ? static_cast<uint64_t>(weight.shape[0]) * static_cast<uint64_t>(weight.shape[1]) : 0;
 }
 
 std::string nameOfForm(const std::string &form) {
@@ -40,14 +19,21 @@ std::string nameOfForm(const std::string &form) {
 
 } // namespace
 
-StatusOr<WeightReport> reportWeights(const LoadedArtifact &artifact) {
-  const Manifest &manifest = artifact.manifest();
+StatusOr<DispatchManifest> readDispatch(const LoadedArtifact &artifact) {
   LLMC_ASSIGN_OR_RETURN(std::string text, artifact.readSection(dispatchFile));
-  LLMC_ASSIGN_OR_RETURN(Json list, parseJson(text, artifact.folder() + "/" + dispatchFile, JsonRoot::Any));
-  std::map<std::string, const Json *> weights;
-  for (const Json &entry : list)
-    if (textOf(entry, "kernel").starts_with(weightPrefix))
-      weights[textOf(entry, "op")] = &entry;
+  return parseDispatch(text, artifact.folder() + "/" + dispatchFile);
+}
+
+int vectorBitsOf(const Manifest &manifest) {
+  StatusOr<CpuTarget> target = findCpuTarget(manifest.target);
+  return target.ok() ? static_cast<int>(target->vectorBits) : 256;
+}
+
+StatusOr<WeightReport> reportWeights(const LoadedArtifact &artifact, const DispatchManifest &dispatch) {
+  const Manifest &manifest = artifact.manifest();
+  std::map<std::string, const WeightEntry *> weights;
+  for (const WeightEntry &weight : dispatch.weights)
+    weights[weight.name] = &weight;
   bool ownHead = weights.contains("head");
   auto useOf = [&](const std::string &name) {
     if (name == "embedding")
@@ -61,12 +47,12 @@ StatusOr<WeightReport> reportWeights(const LoadedArtifact &artifact) {
   for (const WeightPlace &place : manifest.weights) {
     Use use = useOf(place.name);
     report.bytesPerStep += use == Use::Lookup ? 0 : place.bytes;
-    if (use != Use::Head && use != Use::Product)
+    if ((use != Use::Head && use != Use::Product) || !weights.contains(place.name))
       continue;
-    (use == Use::Head ? report.operationsPerLogitRow : report.operationsPerToken) +=
-        2 * elementsOf(*weights[place.name]);
+    const WeightEntry &weight = *weights[place.name];
+    (use == Use::Head ? report.operationsPerLogitRow : report.operationsPerToken) += 2 * elementsOf(weight);
     if (use == Use::Product)
-      bytesOfForm[textOf(*weights[place.name], "kernel").substr(weightPrefix.size())] += place.bytes;
+      bytesOfForm[weight.form] += place.bytes;
   }
   auto most = std::max_element(bytesOfForm.begin(), bytesOfForm.end(),
                                [](const auto &a, const auto &b) { return a.second < b.second; });
@@ -74,9 +60,11 @@ StatusOr<WeightReport> reportWeights(const LoadedArtifact &artifact) {
     return Status::error(artifact.folder() + "/" + dispatchFile +
                          ": names no weight with a shape; compile the model again");
   report.form = nameOfForm(most->first);
-  report.instruction = instructionOf(list, report.form.starts_with("int") ? "quantized_dot" : "dot");
-  StatusOr<CpuTarget> target = findCpuTarget(manifest.target);
-  report.vectorBits = target.ok() ? static_cast<int>(target->vectorBits) : 256;
+  std::string shape = report.form.starts_with("int") ? "quantized_dot" : "dot";
+  for (const KernelEntry &kernel : dispatch.kernels)
+    if (report.kernel.name.empty() && kernel.shape == shape)
+      report.kernel = kernel;
+  report.vectorBits = vectorBitsOf(manifest);
   return report;
 }
 

@@ -3,6 +3,7 @@
 #include "lib/codegen/cpu/Link.h"
 #include "lib/codegen/cpu/LowerToObject.h"
 #include "lib/codegen/cpu/ProgramEmitter.h"
+#include "lib/codegen/cpu/TaskCost.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -38,6 +39,7 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
   auto logits = findLogitsOperands(program);
   if (failed(logits))
     return failure();
+  DenseMap<Operation *, std::vector<int32_t>> layers = layersOfLaunches(program);
   for (auto task : program.getOps<tile::TaskOp>()) {
     auto isLogits = logits->find(task);
     if (isLogits == logits->end())
@@ -52,7 +54,8 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
       return failure();
     result.scratchBytes = std::max(result.scratchBytes, *scratch);
     result.kernels.push_back({unit.name, kShapeNames[static_cast<int>(schedule->shape)], schedule->instruction,
-                              schedule->reason, schedule->rowBlock, schedule->kernelRows});
+                              schedule->reason, schedule->rowBlock, schedule->kernelRows, schedule->tileRows,
+                              costOf(task), layers.lookup(task)});
     units.push_back(std::move(unit));
   }
   Unit unit{"step", ModuleOp::create(UnknownLoc::get(program.getContext()))};

@@ -3,6 +3,7 @@
 #include "lib/target/CpuTarget.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "runtime/artifact/Dispatch.h"
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ struct KernelChoice {
   std::string shape;       // "rows", "dot", "quantized_dot", "attend"
   std::string instruction; // "vdpbf16ps", "fma", ...
   std::string reason;
-  int64_t rowBlock = 0, kernelRows = 0;
+  int64_t rowBlock = 0, kernelRows = 0, tileRows = 0;
+  KernelCost cost;
+  std::vector<int32_t> layers; // of each launch, as layersOfLaunches says
 };
 
 struct CompiledProgram {

@@ -1,0 +1,133 @@
+#include "lib/codegen/cpu/TaskCost.h"
+#include "dialects/llm/LlmShapes.h"
+#include "lib/weights/PackedLayout.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::cpu;
+
+namespace {
+
+// exp, rsqrt, sine and the like, in operations: polynomials of about five steps. As the llm dialect counts them.
+constexpr int64_t kMathOperations = 10;
+constexpr int64_t kQuantizeOperations = 4; // magnitude, maximum, product, rounding
+
+int64_t elementsOf(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.getNumElements() : 1;
+}
+
+int64_t elementBytes(Type type) { return (getElementTypeOrSelf(type).getIntOrFloatBitWidth() + 7) / 8; }
+
+int64_t packedBytes(llm::WeightType type) {
+  StatusOr<PackedLayout> layout = layoutOf(type);
+  std::optional<uint64_t> bytes = layout.ok() ? layout->bytes().value() : std::nullopt;
+  return static_cast<int64_t>(bytes.value_or(0));
+}
+
+class CostCounter {
+public:
+  explicit CostCounter(tile::TaskOp task) : task(task) { varying.insert(task.getColumn()); }
+
+  KernelCost count() {
+    cost.logitRows = task.getSpace() == tile::Space::LogitRows;
+    countBlock(task.getBody().front(), static_cast<int64_t>(task.getColumns()), /*conditional=*/false);
+    return cost;
+  }
+
+private:
+  // `columns` is how many column tiles run the block; what does not depend on the column is done once per row.
+  void countBlock(Block &block, int64_t columns, bool conditional) {
+    for (Operation &op : block) {
+      if (auto when = dyn_cast<tile::WhenOp>(op)) {
+        countBlock(when.getBody().front(), static_cast<int64_t>(when.getEnd() - when.getBegin()), true);
+        continue;
+      }
+      bool varies =
+          conditional || llvm::any_of(op.getOperands(), [&](Value operand) { return varying.contains(operand); });
+      if (varies)
+        varying.insert(op.getResults().begin(), op.getResults().end());
+      countOp(op, varies ? columns : 1);
+    }
+  }
+
+  void countProduct(llm::WeightType weight, int64_t passes) {
+    cost.products += 2 * weight.getShape()[0] * weight.getShape()[1];
+    cost.passes = passes;
+    cost.weightBytes += packedBytes(weight);
+  }
+
+  void countAttend(tile::AttendOp op, int64_t times) {
+    llm::KvType kv = op.getKv().getType();
+    // Scores and weighted values: two products for every channel of every query head.
+    cost.positionProducts += 4 * elementsOf(op.getQuery().getType()) * times;
+    cost.positionBytes += 2 * kv.getHeadDim() * elementBytes(kv.getElementType()) * times;
+    cost.window = static_cast<int64_t>(op.getWindow());
+  }
+
+  void countOp(Operation &op, int64_t times) {
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case([&](tile::DotOp dot) { countProduct(dot.getWeight().getType(), 1); })
+        .Case([&](tile::ScaledDotOp dot) {
+          countProduct(dot.getWeight().getType(), elementBytes(dot.getCodes().getType()));
+        })
+        .Case([&](tile::AttendOp attend) { countAttend(attend, times); })
+        .Case([&](tile::LoadOp load) { cost.rowBytes += 4 * elementsOf(load.getType()) * times; })
+        .Case([&](tile::StoreOp store) { cost.rowBytes += 4 * elementsOf(store.getValue().getType()) * times; })
+        .Case([&](tile::LoadVectorOp load) { cost.weightBytes += 4 * elementsOf(load.getType()) * times; })
+        .Case([&](tile::GatherOp gather) {
+          double bytes = llm::bytesPerWeightElement(gather.getWeight().getType().getForm());
+          cost.rowBytes += static_cast<int64_t>(bytes * static_cast<double>(elementsOf(gather.getType()))) * times;
+        })
+        .Case([&](tile::AppendOp append) {
+          cost.rowBytes +=
+              elementsOf(append.getValue().getType()) * elementBytes(append.getKv().getType().getElementType()) * times;
+        })
+        .Case([&](tile::QuantizeOp quantize) {
+          cost.otherOperations += kQuantizeOperations * elementsOf(quantize.getInput().getType()) * times;
+        })
+        .Case([&](tile::ReduceOp reduce) { cost.otherOperations += elementsOf(reduce.getInput().getType()) * times; })
+        .Default([&](Operation *other) {
+          bool isMath = isa_and_nonnull<math::MathDialect>(other->getDialect());
+          if (!isMath && !isa_and_nonnull<arith::ArithDialect>(other->getDialect()))
+            return;
+          if (other->getNumOperands() > 0 && isa<FloatType>(getElementTypeOrSelf(other->getResult(0).getType())))
+            cost.otherOperations += (isMath ? kMathOperations : 1) * elementsOf(other->getResult(0).getType()) * times;
+        });
+  }
+
+  tile::TaskOp task;
+  llvm::DenseSet<Value> varying; // values that depend on the column
+  KernelCost cost;
+};
+
+} // namespace
+
+KernelCost llmc::cpu::costOf(tile::TaskOp task) { return CostCounter(task).count(); }
+
+DenseMap<Operation *, std::vector<int32_t>> llmc::cpu::layersOfLaunches(ModuleOp program) {
+  DenseMap<Operation *, std::vector<int32_t>> layers;
+  auto step = program.lookupSymbol<func::FuncOp>("step");
+  if (!step || step.isExternal())
+    return layers;
+  auto note = [&](tile::LaunchOp launch, int32_t layer) {
+    if (Operation *task = program.lookupSymbol(launch.getTaskAttr().getAttr()); task && !launch.getRecording())
+      layers[task].push_back(layer);
+  };
+  int32_t layer = 0;
+  for (Operation &op : step.getBody().front()) {
+    if (auto launch = dyn_cast<tile::LaunchOp>(op))
+      note(launch, -1);
+    auto call = dyn_cast<func::CallOp>(op);
+    auto callee = call ? program.lookupSymbol<func::FuncOp>(call.getCalleeAttr().getAttr()) : func::FuncOp();
+    if (!callee || callee.isExternal())
+      continue;
+    for (auto launch : callee.getBody().front().getOps<tile::LaunchOp>())
+      note(launch, layer);
+    ++layer;
+  }
+  return layers;
+}
