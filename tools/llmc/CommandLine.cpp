@@ -215,6 +215,7 @@ struct CommandLine {
 
   void addDoctor() {
     CLI::App &sub = add("doctor", "what the compiler has on this machine", doctor, runDoctor);
+    sub.add_flag("--limits", doctor.limits, "measure arithmetic, memory and threads, in about five seconds");
     sub.add_flag("--json", doctor.json, jsonHelp);
     sub.add_flag("-v,--verbose", doctor.verbose, verboseHelp);
   }

@@ -124,6 +124,7 @@ struct ChatCommand {
 int runChat(const ChatCommand &command);
 
 struct DoctorCommand {
+  bool limits = false; // measure what the machine can do
   bool json = false, verbose = false;
 };
 int runDoctor(const DoctorCommand &command);

@@ -8,6 +8,7 @@
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Compile.h"
 #include "tools/llmc/MachineLimits.h"
+#include "tools/llmc/MeasuredLimits.h"
 #include "llvm/Config/llvm-config.h"
 #include <algorithm>
 #include <cstdio>
@@ -136,6 +137,8 @@ std::string asText(const Json &facts) {
   line("cache", facts["cache"].is_null() ? "none" : facts["cache"].get<std::string>());
   for (const auto &[name, value] : facts["limits"].items())
     line("limit", name + " " + value.dump());
+  if (facts.contains("measured"))
+    text += measuredLimitsText(facts["measured"]);
   return text;
 }
 
@@ -143,6 +146,8 @@ std::string asText(const Json &facts) {
 
 int runDoctor(const DoctorCommand &command) {
   Json facts = examine();
+  if (command.limits)
+    facts["measured"] = measureLimits();
   int written =
       writeAnswer(command.json ? facts.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" : asText(facts));
   if (written != exitDone)

@@ -1,14 +1,12 @@
 #include "tools/llmc/MachineLimits.h"
 #include "runtime/support/CpuFeatures.h"
+#include "tools/llmc/BestTime.h"
+#include "tools/llmc/ChildProbe.h"
 #include <algorithm>
-#include <barrier>
-#include <chrono>
 #include <fstream>
-#include <functional>
-#include <limits>
 #include <sys/mman.h>
-#include <thread>
 #include <unistd.h>
+#include <vector>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -16,139 +14,40 @@
 namespace llmc {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr uint64_t leastReadBytes = uint64_t(512) << 20, mostReadBytes = uint64_t(2) << 30;
-// Many short measurements, best of them: on a busy machine a long one is always interrupted.
-constexpr int readSlices = 16, readPasses = 2, peakRepeats = 20;
-
-// Runs `work(thread, repeat)` on all threads at once and gives the seconds from the first start to the last end, least
-// of all repeats. `prepare(thread)` runs once on each thread before.
-double bestSeconds(int threads, int repeats, const std::function<void(int)> &prepare,
-                   const std::function<void(int, int)> &work) {
-  double least = std::numeric_limits<double>::infinity();
-  Clock::time_point start;
-  bool running = false;
-  auto meet = [&]() noexcept {
-    if (running)
-      least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count());
-    running = !running;
-    start = Clock::now();
-  };
-  std::barrier barrier(threads, meet);
-  auto run = [&](int thread) {
-    prepare(thread);
-    for (int repeat = 0; repeat < repeats; ++repeat) {
-      barrier.arrive_and_wait();
-      work(thread, repeat);
-      barrier.arrive_and_wait();
-    }
-  };
-  std::vector<std::thread> others;
-  for (int thread = 1; thread < threads; ++thread)
-    others.emplace_back(run, thread);
-  run(0);
-  for (std::thread &other : others)
-    other.join();
-  return least;
-}
+constexpr int readSlices = 16, readPasses = 2;
+constexpr uint64_t cacheReadBytes = uint64_t(64) << 20; // of a thread, per measurement of a cache
+constexpr int cacheRepeats = 20;
+constexpr int barriersPerRun = 2000, barrierRepeats = 20;
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void readAll(const uint8_t *bytes, size_t size) {
+// Sums must not be dropped, and a second pass must read again.
+__attribute__((target("avx2"))) void readAll256(const uint8_t *bytes, size_t size) {
   __m256i any[4] = {};
   for (size_t at = 0; at + 128 <= size; at += 128)
     for (int i = 0; i < 4; ++i)
       any[i] = _mm256_or_si256(any[i], _mm256_load_si256(reinterpret_cast<const __m256i *>(bytes + at + 32 * i)));
   for (__m256i &part : any)
-    __asm__ volatile("" : "+x"(part)); // must not be dropped
+    __asm__ volatile("" : "+x"(part)::"memory");
 }
 
-// Chains enough to hide the latency of any of the instructions, few enough for the registers. Operands and sums hide
-// behind an asm: the compiler would see that all chains are one, and what comes out.
-constexpr int chains512 = 24, chains256 = 12;
-
-// step(sum) for each of `chains` sums in turn. Inlined into functions that name the instructions of the step, so it
-// holds no vector operation itself.
-template <int chains, typename Vector, typename Step>
-[[gnu::always_inline]] inline void runChains(int64_t rounds, const Step &step) {
-  Vector sums[chains] = {};
-  for (int64_t round = 0; round < rounds; ++round) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < chains; ++i)
-      step(sums[i]);
-  }
+__attribute__((target("avx512f"))) void readAll512(const uint8_t *bytes, size_t size) {
+  __m512i any[8] = {};
+  for (size_t at = 0; at + 512 <= size; at += 512)
+    for (int i = 0; i < 8; ++i)
+      any[i] = _mm512_or_si512(any[i], _mm512_load_si512(bytes + at + 64 * i));
+  for (__m512i &part : any)
+    __asm__ volatile("" : "+v"(part)::"memory");
 }
 
-__attribute__((target("avx2,fma"))) void fma256(int64_t rounds) {
-  __m256 x = _mm256_set1_ps(0.5f), y = _mm256_set1_ps(0.25f);
-  __asm__ volatile("" : "+x"(x), "+x"(y));
-  runChains<chains256, __m256>(
-      rounds, [&](__m256 & sum) __attribute__((target("avx2,fma"))) {
-        sum = _mm256_fmadd_ps(x, y, sum);
-        __asm__ volatile("" : "+x"(sum));
-      });
+using Read = void (*)(const uint8_t *bytes, size_t size);
+Read widestRead() {
+  auto has = [](const char *feature) { return checkCpuFeatures({feature}, hostCpuFeatures()).ok(); };
+  return has("avx512f") ? readAll512 : has("avx2") ? readAll256 : nullptr;
 }
-
-__attribute__((target("avx512f"))) void fma512(int64_t rounds) {
-  __m512 x = _mm512_set1_ps(0.5f), y = _mm512_set1_ps(0.25f);
-  __asm__ volatile("" : "+v"(x), "+v"(y));
-  runChains<chains512, __m512>(
-      rounds, [&](__m512 & sum) __attribute__((target("avx512f"))) {
-        sum = _mm512_fmadd_ps(x, y, sum);
-        __asm__ volatile("" : "+v"(sum));
-      });
-}
-
-__attribute__((target("avx512f,avx512bf16"))) void dotBf16(int64_t rounds) {
-  __m512i x = _mm512_set1_epi16(0x3f00), y = _mm512_set1_epi16(0x3e80); // 0.5, 0.25
-  __asm__ volatile("" : "+v"(x), "+v"(y));
-  runChains<chains512, __m512>(
-      rounds, [&](__m512 & sum) __attribute__((target("avx512f,avx512bf16"))) {
-        sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y));
-        __asm__ volatile("" : "+v"(sum));
-      });
-}
-
-__attribute__((target("avx512f,avx512vnni"))) void dotBytes(int64_t rounds) {
-  __m512i x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5);
-  __asm__ volatile("" : "+v"(x), "+v"(y));
-  runChains<chains512, __m512i>(
-      rounds, [&](__m512i & sum) __attribute__((target("avx512f,avx512vnni"))) {
-        sum = _mm512_dpbusd_epi32(sum, x, y);
-        __asm__ volatile("" : "+v"(sum));
-      });
-}
-
-// Without VNNI a byte dot is two instructions and an add.
-__attribute__((target("avx2"))) void maddBytes(int64_t rounds) {
-  __m256i x = _mm256_set1_epi8(3), y = _mm256_set1_epi8(5), ones = _mm256_set1_epi16(1);
-  runChains<chains256, __m256i>(
-      rounds, [&](__m256i & sum) __attribute__((target("avx2"))) {
-        __asm__ volatile("" : "+x"(x)); // each chain multiplies anew
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(x, y), ones));
-        __asm__ volatile("" : "+x"(sum));
-      });
-}
-
-struct Peak {
-  const char *instruction;
-  int vectorBits; // 0: any
-  std::vector<std::string> features;
-  void (*run)(int64_t rounds);
-  int64_t operationsPerRound;
-};
-
-const std::vector<Peak> &peaks() {
-  static const std::vector<Peak> all = {
-      {"fma", 512, {"avx512f"}, fma512, chains512 * 32},
-      {"fma", 256, {"avx2", "fma"}, fma256, chains256 * 16},
-      {"vdpbf16ps", 0, {"avx512f", "avx512_bf16"}, dotBf16, chains512 * 64},
-      {"vpdpbusd", 0, {"avx512f", "avx512_vnni"}, dotBytes, chains512 * 128},
-      {"vpmaddubsw", 0, {"avx2"}, maddBytes, chains256 * 64},
-      {"vpsignb+vpmaddubsw", 0, {"avx2"}, maddBytes, chains256 * 64},
-  };
-  return all;
-}
+#else
+using Read = void (*)(const uint8_t *bytes, size_t size);
+Read widestRead() { return nullptr; }
 #endif
 
 uint64_t readNumber(const std::string &path) {
@@ -157,9 +56,83 @@ uint64_t readNumber(const std::string &path) {
   return file >> number ? number : 0; // "max" is no number
 }
 
-uint64_t lastCacheBytes() {
-  long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
+// Memory that is given back at the end, in huge pages where there are any.
+class Pages {
+public:
+  explicit Pages(uint64_t bytes) : bytes_(bytes) {
+    memory_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory_ != MAP_FAILED)
+      ::madvise(memory_, bytes, MADV_HUGEPAGE);
+  }
+  Pages(const Pages &) = delete;
+  Pages &operator=(const Pages &) = delete;
+  ~Pages() {
+    if (memory_ != MAP_FAILED)
+      ::munmap(memory_, bytes_);
+  }
+  uint8_t *data() const { return memory_ == MAP_FAILED ? nullptr : static_cast<uint8_t *>(memory_); }
+
+private:
+  void *memory_;
+  uint64_t bytes_;
+};
+
+// Parts are whole huge pages, shared with nobody.
+constexpr uint64_t hugePage = uint64_t(2) << 20;
+
+StatusOr<double> readMemory(Read read, int32_t threads) {
+  uint64_t wanted = std::clamp(10 * cacheBytes(MemoryLevel::L3), leastReadBytes, mostReadBytes);
+  if (uint64_t available = machineMemory().availableBytes; available > 0 && wanted > available / 2)
+    wanted = available / 2;
+  // Each measurement reads a slice of every part, which is long out of the caches when its turn comes again.
+  uint64_t slice = wanted / (static_cast<uint64_t>(threads) * readSlices) / hugePage * hugePage;
+  uint64_t part = slice * readSlices;
+  Pages memory(std::max(part * static_cast<uint64_t>(threads), hugePage));
+  if (slice == 0 || !memory.data())
+    return Status::error("there is not enough memory to measure: " + std::to_string(wanted) + " bytes wanted");
+  auto partOf = [&](int32_t thread) { return memory.data() + static_cast<uint64_t>(thread) * part; };
+  // Written first: pages that were never written are all the same zeros in the cache. By the thread that reads them, so
+  // that they lie in its memory.
+  double seconds = bestSeconds(
+      threads, readSlices * readPasses, [&](int32_t thread) { std::fill_n(partOf(thread), part, uint8_t(1)); },
+      [&](ThreadPool &, int32_t thread, int repeat) {
+        read(partOf(thread) + static_cast<uint64_t>(repeat % readSlices) * slice, slice);
+      });
+  return static_cast<double>(slice * static_cast<uint64_t>(threads)) / seconds;
+}
+
+// Half of a core's own cache, so that it stays there; of the last level enough to be out of the second one.
+StatusOr<uint64_t> partOfCache(MemoryLevel level, int32_t threads) {
+  uint64_t bytes = cacheBytes(level), second = cacheBytes(MemoryLevel::L2);
+  if (bytes == 0)
+    return Status::error("the system does not say how large this cache is");
+  if (level != MemoryLevel::L3)
+    return bytes / 2;
+  uint64_t part = std::min(bytes / (2 * static_cast<uint64_t>(threads)), std::max(4 * second, uint64_t(8) << 20));
+  if (part < 2 * second)
+    return Status::error("a thread's share of it is no larger than the level before");
+  return part;
+}
+
+StatusOr<double> readCache(Read read, MemoryLevel level, int32_t threads) {
+  LLMC_ASSIGN_OR_RETURN(uint64_t part, partOfCache(level, threads));
+  part = part / 512 * 512;
+  uint64_t stride = (part + hugePage - 1) / hugePage * hugePage;
+  Pages memory(stride * static_cast<uint64_t>(threads));
+  if (!memory.data())
+    return Status::error("there is not enough memory to measure");
+  auto passes = static_cast<int>(std::max<uint64_t>(1, cacheReadBytes / part));
+  auto readPart = [&](int32_t thread, int times) {
+    for (int pass = 0; pass < times; ++pass)
+      read(memory.data() + static_cast<uint64_t>(thread) * stride, part);
+  };
+  auto prepare = [&](int32_t thread) {
+    std::fill_n(memory.data() + static_cast<uint64_t>(thread) * stride, part, uint8_t(1));
+    readPart(thread, 2);
+  };
+  double seconds =
+      bestSeconds(threads, cacheRepeats, prepare, [&](ThreadPool &, int32_t thread, int) { readPart(thread, passes); });
+  return static_cast<double>(part) * passes * threads / seconds;
 }
 
 } // namespace
@@ -184,60 +157,37 @@ MachineMemory machineMemory() {
   return memory;
 }
 
-double measureReadBandwidth(int threads) {
-#if defined(__x86_64__)
-  uint64_t wanted = std::clamp(10 * lastCacheBytes(), leastReadBytes, mostReadBytes);
-  if (uint64_t available = machineMemory().availableBytes; available > 0 && wanted > available / 2)
-    wanted = available / 2;
-  // Each thread has a part, each measurement a slice of every part: whole huge pages, shared with nobody, and long out
-  // of the caches when its turn comes again.
-  uint64_t slice = wanted / static_cast<uint64_t>(threads * readSlices) >> 21 << 21;
-  uint64_t part = slice * readSlices, size = part * static_cast<uint64_t>(threads);
-  if (size == 0)
-    return 0;
-  void *memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return 0;
-  ::madvise(memory, size, MADV_HUGEPAGE);
-  auto partOf = [&](int thread) { return static_cast<uint8_t *>(memory) + static_cast<uint64_t>(thread) * part; };
-  // Written first: pages that were never written are all the same zeros in the cache. By the thread that reads them, so
-  // that they lie in its memory.
-  double seconds = bestSeconds(
-      threads, readSlices * readPasses, [&](int thread) { std::fill_n(partOf(thread), part, uint8_t(1)); },
-      [&](int thread, int repeat) {
-        readAll(partOf(thread) + static_cast<uint64_t>(repeat % readSlices) * slice, slice);
-      });
-  ::munmap(memory, size);
-  return static_cast<double>(slice * static_cast<uint64_t>(threads)) / seconds;
-#else
-  return 0;
-#endif
+std::string memoryLevelName(MemoryLevel level) {
+  const char *names[] = {"L1", "L2", "L3", "memory"};
+  return names[static_cast<int>(level)];
 }
 
-std::vector<std::string> measurableInstructions() {
-  std::vector<std::string> names;
-#if defined(__x86_64__)
-  for (const Peak &peak : peaks())
-    if (names.empty() || names.back() != peak.instruction)
-      names.push_back(peak.instruction);
-#endif
-  return names;
+uint64_t cacheBytes(MemoryLevel level) {
+  if (level == MemoryLevel::Memory)
+    return 0;
+  const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
+  long bytes = ::sysconf(names[static_cast<int>(level)]);
+  return bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
 }
 
-std::optional<double> measurePeak(const std::string &instruction, int vectorBits, int threads) {
-#if defined(__x86_64__)
-  constexpr int64_t rounds = 1 << 17; // about a millisecond
-  for (const Peak &peak : peaks()) {
-    if (instruction != peak.instruction || (peak.vectorBits != 0 && peak.vectorBits != vectorBits))
-      continue;
-    if (!checkCpuFeatures(peak.features, hostCpuFeatures()).ok())
-      return std::nullopt;
-    double seconds = bestSeconds(
-        threads, peakRepeats, [&](int) { peak.run(rounds); }, [&](int, int) { peak.run(rounds); });
-    return static_cast<double>(rounds * peak.operationsPerRound * threads) / seconds;
-  }
-#endif
-  return std::nullopt;
+StatusOr<double> measureReadBandwidth(MemoryLevel level, int32_t threads) {
+  Read read = widestRead();
+  if (!read)
+    return Status::error("only machines with AVX2 are measured");
+  return measureInChild(
+      [&] { return level == MemoryLevel::Memory ? readMemory(read, threads) : readCache(read, level, threads); });
+}
+
+StatusOr<double> measureBarrier(int32_t threads) {
+  auto meet = [](ThreadPool &pool, int32_t, int) {
+    for (int i = 0; i < barriersPerRun; ++i)
+      pool.barrier();
+  };
+  return measureInChild([&]() -> StatusOr<double> {
+    return bestSeconds(
+               threads, barrierRepeats, [](int32_t) {}, meet) /
+           barriersPerRun;
+  });
 }
 
 } // namespace llmc

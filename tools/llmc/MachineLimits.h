@@ -1,10 +1,9 @@
-// What this machine can do at most, measured in the same run as what it is compared with: reading memory, and
-// multiplying with one instruction.
+// What the memory of this machine gives at most, and what it costs its threads to meet: measured in the same run as
+// what is compared with it.
 #pragma once
+#include "runtime/support/Status.h"
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace llmc {
 
@@ -14,16 +13,17 @@ struct MachineMemory {
 // Of /proc/meminfo, narrowed to the limit of the cgroup; zeros where unknown.
 MachineMemory machineMemory();
 
-// Bytes per second that `threads` threads read from memory together, each a part of its own; best of a few passes over
-// more memory than the caches hold. 0 when the memory for it cannot be had.
-double measureReadBandwidth(int threads);
+enum class MemoryLevel { L1, L2, L3, Memory };
+inline constexpr MemoryLevel memoryLevels[] = {MemoryLevel::L1, MemoryLevel::L2, MemoryLevel::L3, MemoryLevel::Memory};
+std::string memoryLevelName(MemoryLevel level); // "L1", "memory"
+// Of one cache of that level, as the system states it; 0 where it does not. Of memory: 0.
+uint64_t cacheBytes(MemoryLevel level);
 
-// The instructions that measurePeak knows, by the names of dispatch manifests: "fma", "vdpbf16ps", "vpdpbusd",
-// "vpmaddubsw", "vpsignb+vpmaddubsw".
-std::vector<std::string> measurableInstructions();
-// Operations per second (a multiply and an add are two) of `threads` threads that do nothing but `instruction` on
-// registers, best of a few. Nothing when this machine lacks the instruction or the name is unknown. `vectorBits` is the
-// width for "fma", which exists in several.
-std::optional<double> measurePeak(const std::string &instruction, int vectorBits, int threads);
+// Bytes per second that `threads` threads read together, each a part of its own that lies in that level; best of
+// several passes. An error says why there is none. Measured in a child process.
+StatusOr<double> measureReadBandwidth(MemoryLevel level, int32_t threads);
+
+// Seconds that `threads` threads of the engine's pool take to meet once when all arrive together.
+StatusOr<double> measureBarrier(int32_t threads);
 
 } // namespace llmc

@@ -1,0 +1,50 @@
+// Prefill and decode of random tokens on a loaded engine, timed.
+#pragma once
+#include "runtime/engine/Engine.h"
+#include "tools/llmc/Commands.h"
+
+namespace llmc {
+
+struct Spread {
+  double min = 0, median = 0, max = 0;
+};
+Spread spreadOf(std::vector<double> values);
+
+class Bench {
+public:
+  Bench(const BenchCommand &command, Engine &engine) : command_(command), engine_(engine) {}
+  // Whether the artifact holds what is asked for.
+  Status check() const;
+  // Tokens per second of one run.
+  StatusOr<double> prefill();
+  StatusOr<double> decode();
+  // Of `run` repeated as the command says, after one that warms up.
+  template <typename Run> StatusOr<Spread> repeated(Run run) {
+    std::vector<double> rates;
+    for (int32_t i = -1; i < command_.repeat; ++i) {
+      LLMC_ASSIGN_OR_RETURN(double rate, run());
+      if (i >= 0)
+        rates.push_back(rate);
+    }
+    return spreadOf(std::move(rates));
+  }
+  // Tokens in the cache of a stream before the first and, on average, before a measured step of decode.
+  int64_t promptOfDecode() const { return std::max(1, command_.depth); }
+  int64_t lengthOfDecode() const { return promptOfDecode() + 1 + command_.decode / 2; }
+
+private:
+  // Sequences whose prompts end early go on while others are still at theirs; their answers must not end before.
+  int64_t answerOfDecode() const {
+    return command_.decode + 2 + command_.streams * (promptOfDecode() / engine_.limits().maxTokens + 1);
+  }
+  std::vector<int32_t> randomIds(int64_t count);
+  StatusOr<SequenceId> add(int64_t promptTokens, int64_t newTokens);
+  // Steps until every stream has given a token.
+  Status fillStreams(const std::vector<SequenceId> &streams);
+
+  const BenchCommand &command_;
+  Engine &engine_;
+  uint64_t state_ = 1;
+};
+
+} // namespace llmc
