@@ -106,6 +106,8 @@ void reportJson(const BenchCommand &command, const Measured &m) {
                  {"instruction", m.prefillPeak.instruction},
                  {"decode_instruction", m.decodePeak.instruction},
                  {"decode_flops_per_second", m.decodePeak.perSecond},
+                 {"operations_per_token", m.weights.operationsPerToken},
+                 {"operations_per_logit_row", m.weights.operationsPerLogitRow},
                  {"weight_bytes_per_step", m.weights.bytesPerStep},
                  {"kv_bytes_per_step", m.cacheBytesPerStep},
                  {"decode_fraction_of_read", m.decodeOfRead},

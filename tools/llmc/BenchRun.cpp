@@ -66,39 +66,42 @@ StatusOr<double> Bench::prefill() {
   return command_.prefill / secondsSince(start);
 }
 
-Status Bench::fillStreams(const std::vector<SequenceId> &streams) {
+Status Bench::startStreams() {
+  for (int32_t i = 0; i < command_.streams; ++i) {
+    LLMC_ASSIGN_OR_RETURN(SequenceId id, add(promptOfDecode(), answerOfDecode()));
+    streams_.push_back(id);
+  }
   std::vector<SequenceId> started;
-  while (started.size() < streams.size()) {
+  while (started.size() < streams_.size()) {
     for (const Event &event : engine_.step()) {
       if (event.finish == Finish::Failed)
         return Status::error(Engine::failure(event));
       if (std::find(started.begin(), started.end(), event.sequence) == started.end())
         started.push_back(event.sequence);
     }
-    if (engine_.idle() && started.size() < streams.size())
-      return Status::error("only " + std::to_string(started.size()) + " of " + std::to_string(streams.size()) +
+    if (engine_.idle() && started.size() < streams_.size())
+      return Status::error("only " + std::to_string(started.size()) + " of " + std::to_string(streams_.size()) +
                            " streams ran");
   }
   return {};
 }
 
 StatusOr<double> Bench::decode() {
-  std::vector<SequenceId> streams;
-  for (int32_t i = 0; i < command_.streams; ++i) {
-    LLMC_ASSIGN_OR_RETURN(SequenceId id, add(promptOfDecode(), answerOfDecode()));
-    streams.push_back(id);
-  }
-  LLMC_RETURN_IF_ERROR(fillStreams(streams));
+  if (streams_.empty())
+    LLMC_RETURN_IF_ERROR(startStreams());
   Clock::time_point start = Clock::now();
   size_t tokens = 0;
   for (int32_t i = 0; i < command_.decode; ++i)
     tokens += engine_.step().size();
   double seconds = secondsSince(start);
-  for (SequenceId id : streams)
-    engine_.cancel(id);
-  if (size_t expected = static_cast<size_t>(command_.decode) * streams.size(); tokens != expected)
+  if (size_t expected = static_cast<size_t>(command_.decode) * streams_.size(); tokens != expected)
     return Status::error("decode gave " + std::to_string(tokens) + " tokens, expected " + std::to_string(expected) +
                          ": not all streams ran in every step; compile with more --max-tokens");
+  if (!goesOn()) {
+    for (SequenceId id : streams_)
+      engine_.cancel(id);
+    streams_.clear();
+  }
   return static_cast<double>(tokens) / seconds;
 }
 

@@ -30,20 +30,27 @@ public:
   }
   // Tokens in the cache of a stream before the first and, on average, before a measured step of decode.
   int64_t promptOfDecode() const { return std::max(1, command_.depth); }
-  int64_t lengthOfDecode() const { return promptOfDecode() + 1 + command_.decode / 2; }
+  int64_t lengthOfDecode() const {
+    return promptOfDecode() + 1 +
+           (goesOn() ? command_.decode + command_.repeat * command_.decode / 2 : command_.decode / 2);
+  }
 
 private:
+  // Computing a deep context anew for each run takes longer than all else: the runs go on where the last one ended.
+  bool goesOn() const { return command_.depth > 0; }
   // Sequences whose prompts end early go on while others are still at theirs; their answers must not end before.
   int64_t answerOfDecode() const {
-    return command_.decode + 2 + command_.streams * (promptOfDecode() / engine_.limits().maxTokens + 1);
+    int64_t runs = goesOn() ? command_.repeat + 1 : 1;
+    return runs * command_.decode + 2 + command_.streams * (promptOfDecode() / engine_.limits().maxTokens + 1);
   }
   std::vector<int32_t> randomIds(int64_t count);
   StatusOr<SequenceId> add(int64_t promptTokens, int64_t newTokens);
-  // Steps until every stream has given a token.
-  Status fillStreams(const std::vector<SequenceId> &streams);
+  // Adds the streams and steps until each has given a token.
+  Status startStreams();
 
   const BenchCommand &command_;
   Engine &engine_;
+  std::vector<SequenceId> streams_; // those that decode
   uint64_t state_ = 1;
 };
 
