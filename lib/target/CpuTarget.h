@@ -16,7 +16,8 @@ struct CpuTarget {
   std::string llvmCpu;
   std::string llvmFeatures;
 
-  // Features that a host must have, by the names of /proc/cpuinfo; written into the artifact and checked at load.
+  // Features that a host must have, by the names of /proc/cpuinfo: whatever LLVM may use of what the runtime can check.
+  // Written into the artifact and checked at load.
   std::vector<std::string> requiredFeatures;
 
   int64_t vectorBits = 0;

@@ -13,6 +13,8 @@ std::string llvmNameOf(const std::string &feature) {
   if (feature == "bmi1")
     return "bmi";
   std::string name = feature;
+  if (name.starts_with("sse4_"))
+    std::replace(name.begin(), name.end(), '_', '.');
   std::erase(name, '_');
   return name;
 }

@@ -7,7 +7,8 @@ llmc::CpuTarget llmc::makeX86_64V3() {
   target.name = "x86-64-v3";
   target.llvmCpu = "x86-64-v3";
   target.llvmFeatures = "+avx2,+fma,+f16c";
-  target.requiredFeatures = {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"};
+  target.requiredFeatures = {"avx",   "avx2",  "bmi1",   "bmi2", "cx16",   "f16c",   "fma",
+                             "lzcnt", "movbe", "popcnt", "sse3", "sse4_1", "sse4_2", "ssse3"};
   target.vectorBits = 256;
   target.vectorRegisters = 16;
   target.l1Bytes = 32 << 10;

@@ -9,8 +9,9 @@ llmc::CpuTarget llmc::makeX86_64V4() {
   // Without prefer-256-bit off LLVM may split 512-bit vectors of generic CPUs.
   target.llvmFeatures = "+avx2,+fma,+f16c,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,"
                         "-prefer-256-bit";
-  target.requiredFeatures = {"avx2",     "avx512_bf16", "avx512_vnni", "avx512bw", "avx512cd", "avx512dq", "avx512f",
-                             "avx512vl", "bmi1",        "bmi2",        "f16c",     "fma",      "movbe"};
+  target.requiredFeatures = makeX86_64V3().requiredFeatures;
+  for (const char *feature : {"avx512_bf16", "avx512_vnni", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"})
+    target.requiredFeatures.push_back(feature);
   target.vectorBits = 512;
   target.vectorRegisters = 32;
   target.hasBf16Dot = true;

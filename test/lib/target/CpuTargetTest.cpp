@@ -1,6 +1,9 @@
 // The table of CPU targets: names, the choice for this machine, and features that the runtime can check.
 #include "lib/target/CpuTarget.h"
 #include "runtime/support/CpuFeatures.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/X86TargetParser.h"
 #include <algorithm>
 #include <gtest/gtest.h>
 
@@ -59,6 +62,31 @@ TEST(CpuTarget, ClaimsNoInstructionThatItDoesNotRequire) {
     EXPECT_EQ(target.vectorRegisters, target.needs("avx512f") ? 32 : 16);
     EXPECT_EQ(target.lanes() * 32, target.vectorBits);
     EXPECT_LT(target.l1Bytes, target.l2Bytes);
+  }
+}
+
+// LLVM takes any instruction of the CPU it is told, lzcnt for a count of zeros: what the runtime can check, it must.
+TEST(CpuTarget, RequiresExactlyWhatLlvmMayUse) {
+  for (const CpuTarget &target : knownCpuTargets()) {
+    SCOPED_TRACE(target.name);
+    llvm::SmallVector<llvm::StringRef> features, added;
+    llvm::X86::getFeaturesForCPU(target.llvmCpu, features);
+    llvm::StringRef(target.llvmFeatures).split(added, ',');
+    for (llvm::StringRef feature : added)
+      if (feature.consume_front("+"))
+        features.push_back(feature);
+    llvm::StringMap<bool> used;
+    for (llvm::StringRef feature : features) {
+      used[feature] = true;
+      llvm::X86::updateImpliedFeatures(feature, /*Enabled=*/true, used);
+    }
+    for (std::string_view feature : knownCpuFeatures()) {
+      std::string name(feature == "bmi1" ? "bmi" : feature);
+      if (feature.starts_with("sse4_"))
+        std::ranges::replace(name, '_', '.');
+      std::erase(name, '_');
+      EXPECT_EQ(target.needs(std::string(feature)), used.lookup(name)) << feature;
+    }
   }
 }
 
