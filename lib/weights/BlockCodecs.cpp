@@ -135,10 +135,11 @@ constexpr BlockCodec codecs[] = {
 } // namespace
 
 GroupTarget groupTarget(uint8_t *block, WeightForm form, int64_t group, int64_t lane) {
-  int64_t groupBytes = form == WeightForm::I8 ? 512 : 256;
-  uint8_t *scales = block + 2 * groupBytes;
-  int64_t slot = 2 * lanesPerBlock * group + 2 * lane;
-  return {block + groupBytes * group + 4 * lane, scales + slot, scales + 4 * lanesPerBlock + slot};
+  PackedLayout layout; // inside a block nothing depends on anything but the form
+  layout.form = form;
+  int64_t slot = 2 * (lanesPerBlock * group + lane);
+  return {block + layout.groupBytes() * group + 4 * lane, block + layout.scalesAt() + slot,
+          block + layout.minimaAt() + slot};
 }
 
 const BlockCodec *blockCodec(TensorType type, WeightForm form) {

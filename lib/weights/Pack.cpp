@@ -23,10 +23,11 @@ private:
   struct Rows {
     std::vector<float> values;                // [paddedTile][K]; empty when all places are moved
     std::vector<const BlockCodec *> codecs;   // per place; null: quantise the f32
-    std::vector<std::vector<uint8_t>> stored; // per place
+    std::vector<const uint8_t *> stored;      // per place that has a codec: its row
+    std::vector<std::vector<uint8_t>> blocks; // per different codec: the rows of all places
   };
   StatusOr<Rows> read(int64_t tile) const;
-  Status readStored(Rows &rows, size_t place, int64_t row) const;
+  Status readStored(Rows &rows, int64_t tile) const;
   void packF32(const Rows &rows, uint8_t *out) const;
   void packBf16(const Rows &rows, uint8_t *out) const;
   Status packBlocks(const Rows &rows, uint8_t *out) const;
@@ -36,21 +37,34 @@ private:
   const PackedLayout &layout_;
 };
 
-Status TilePacker::readStored(Rows &rows, size_t place, int64_t row) const {
-  const TensorTypeInfo &type = infoOf(rows.codecs[place]->type);
-  if (layout_.k % type.blockValues != 0)
-    return Status::error("weight '" + reader_.name() + "' has rows of " + std::to_string(layout_.k) +
-                         ", which are no whole " + std::string(type.name) + " blocks of " +
-                         std::to_string(type.blockValues));
-  rows.stored[place].resize(static_cast<size_t>(layout_.k / type.blockValues * type.blockBytes));
-  return reader_.readBlocks(row, rows.stored[place]);
+Status TilePacker::readStored(Rows &rows, int64_t tile) const {
+  rows.stored.resize(rows.codecs.size());
+  for (const BlockCodec *codec : rows.codecs) {
+    size_t first = static_cast<size_t>(std::find(rows.codecs.begin(), rows.codecs.end(), codec) - rows.codecs.begin());
+    if (!codec || rows.stored[first])
+      continue;
+    const TensorTypeInfo &type = infoOf(codec->type);
+    if (layout_.k % type.blockValues != 0)
+      return Status::error("weight '" + reader_.name() + "' has rows of " + std::to_string(layout_.k) +
+                           ", which are no whole " + std::string(type.name) + " blocks of " +
+                           std::to_string(type.blockValues));
+    size_t rowBytes = static_cast<size_t>(layout_.k / type.blockValues * type.blockBytes);
+    std::vector<uint8_t> &blocks = rows.blocks.emplace_back(rowBytes * rows.codecs.size());
+    std::vector<int64_t> wanted(rows.codecs.size(), -1);
+    for (size_t place = first; place < wanted.size(); ++place)
+      if (rows.codecs[place] == codec) {
+        wanted[place] = layout_.rowAt(tile, static_cast<int64_t>(place));
+        rows.stored[place] = blocks.data() + place * rowBytes;
+      }
+    LLMC_RETURN_IF_ERROR(reader_.readBlocks(wanted, rowBytes, blocks.data()));
+  }
+  return {};
 }
 
 StatusOr<TilePacker::Rows> TilePacker::read(int64_t tile) const {
   Rows rows;
   size_t places = static_cast<size_t>(layout_.paddedTile());
   rows.codecs.resize(places);
-  rows.stored.resize(places);
   std::vector<int64_t> wanted(places);
   bool anyValues = !layout_.isQuantized();
   for (size_t place = 0; place < places; ++place) {
@@ -62,7 +76,6 @@ StatusOr<TilePacker::Rows> TilePacker::read(int64_t tile) const {
       rows.codecs[place] = blockCodec(reader_.typeOf(row), layout_.form);
     if (rows.codecs[place]) {
       wanted[place] = -1;
-      LLMC_RETURN_IF_ERROR(readStored(rows, place, row));
       continue;
     }
     if (layout_.form == WeightForm::I4M)
@@ -70,6 +83,7 @@ StatusOr<TilePacker::Rows> TilePacker::read(int64_t tile) const {
                            ", but form i4m is made from stored Q4_0, Q4_1 or Q4_K blocks only; choose i4 or i8");
     anyValues = true;
   }
+  LLMC_RETURN_IF_ERROR(readStored(rows, tile));
   if (anyValues) {
     rows.values.resize(places * static_cast<size_t>(layout_.k));
     LLMC_RETURN_IF_ERROR(reader_.readRows(wanted, rows.values.data()));
@@ -99,7 +113,7 @@ void TilePacker::packF32(const Rows &rows, uint8_t *out) const {
   constexpr int64_t chunk = 16;
   int64_t k = layout_.k, panel = layout_.panel;
   for (int64_t first = 0; first < layout_.paddedTile(); first += panel) {
-    uint8_t *panelOut = out + first * k * 4;
+    uint8_t *panelOut = out + first / panel * layout_.panelBytes();
     for (int64_t k0 = 0; k0 < k; k0 += chunk) {
       int64_t count = std::min(chunk, k - k0);
       for (int64_t lane = 0; lane < panel; ++lane) {
@@ -114,9 +128,9 @@ void TilePacker::packF32(const Rows &rows, uint8_t *out) const {
 // The same with a word of two neighbours along K as the element.
 void TilePacker::packBf16(const Rows &rows, uint8_t *out) const {
   constexpr int64_t chunk = 32;
-  int64_t k = layout_.k, panel = layout_.panel, words = (k + 1) / 2;
+  int64_t k = layout_.k, panel = layout_.panel;
   for (int64_t first = 0; first < layout_.paddedTile(); first += panel) {
-    uint8_t *panelOut = out + first * words * 4;
+    uint8_t *panelOut = out + first / panel * layout_.panelBytes();
     for (int64_t k0 = 0; k0 < k; k0 += chunk) {
       int64_t count = std::min(chunk, k - k0);
       for (int64_t lane = 0; lane < panel; ++lane) {
@@ -133,10 +147,9 @@ void TilePacker::packBf16(const Rows &rows, uint8_t *out) const {
 }
 
 Status TilePacker::packBlocks(const Rows &rows, uint8_t *out) const {
-  int64_t panels = layout_.paddedTile() / lanesPerBlock, bytes = layout_.blockBytes();
-  int64_t codeBytes = layout_.form == WeightForm::I8 ? 1024 : 512;
+  int64_t panels = layout_.paddedTile() / lanesPerBlock, bytes = layout_.blockBytes(), codeBytes = layout_.scalesAt();
   // Code 0 of each form; what no group below reaches stays so, with scale and minimum 0.
-  int zero = layout_.form == WeightForm::I8 ? 128 : layout_.form == WeightForm::I4 ? 0x88 : 0;
+  int zero = static_cast<int>(layout_.zeroPoint()) * (layout_.form == WeightForm::I8 ? 1 : 0x11);
   int64_t groups = (layout_.k + valuesPerGroup - 1) / valuesPerGroup;
   for (int64_t kBlock = 0; kBlock < layout_.numKBlocks(); ++kBlock)
     for (int64_t panel = 0; panel < panels; ++panel) {
@@ -171,7 +184,7 @@ Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uin
   for (int64_t lane = 0; lane < lanesPerBlock; ++lane) {
     size_t at = static_cast<size_t>(place + lane);
     const BlockCodec *codec = rows.codecs[at];
-    if (codec && !codec->moveGroup(rows.stored[at].data(), group, groupTarget(block, layout_.form, group % 2, lane)))
+    if (codec && !codec->moveGroup(rows.stored[at], group, groupTarget(block, layout_.form, group % 2, lane)))
       return Status::error("weight '" + reader_.name() + "' has " + std::string(nameOf(codec->type)) +
                            " scales near column " + std::to_string(k0) + " that do not fit f16; choose bf16 or f32");
   }

@@ -110,11 +110,11 @@ bool quantizeI8(const LaneGroup &values, uint8_t *block, int64_t group) {
     return false;
   uint8_t codes[valuesPerGroup][lanes];
   codesOf(values, inverse, -127.0f, 127.0f, 128, codes);
-  uint8_t *out = block + 512 * group;
+  uint8_t *out = groupTarget(block, WeightForm::I8, group, 0).codes;
   for (int word = 0; word < 8; ++word)
     for (int l = 0; l < lanes; ++l)
       for (int k = 0; k < 4; ++k)
-        out[64 * word + 4 * l + k] = codes[4 * word + k][l];
+        out[laneStride * word + 4 * l + k] = codes[4 * word + k][l];
   return true;
 }
 
@@ -139,11 +139,12 @@ bool quantizeI4(const LaneGroup &values, uint8_t *block, int64_t group) {
     return false;
   uint8_t codes[valuesPerGroup][lanes];
   codesOf(values, inverse, -8.0f, 7.0f, 8, codes);
-  uint8_t *out = block + 256 * group;
+  uint8_t *out = groupTarget(block, WeightForm::I4, group, 0).codes;
   for (int word = 0; word < 4; ++word)
     for (int l = 0; l < lanes; ++l)
       for (int k = 0; k < 4; ++k)
-        out[64 * word + 4 * l + k] = static_cast<uint8_t>(codes[4 * word + k][l] | codes[16 + 4 * word + k][l] << 4);
+        out[laneStride * word + 4 * l + k] =
+            static_cast<uint8_t>(codes[4 * word + k][l] | codes[16 + 4 * word + k][l] << 4);
   return true;
 }
 

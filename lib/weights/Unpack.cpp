@@ -1,6 +1,7 @@
 // Reading back packed forms, the plainest way.
 #include "lib/weights/Unpack.h"
 #include "lib/importer/files/Dequantize.h"
+#include "lib/weights/BlockCodecs.h"
 #include <algorithm>
 #include <cstring>
 
@@ -14,32 +15,29 @@ uint16_t halfAt(const uint8_t *bytes) {
 }
 
 void unpackF32(const PackedLayout &l, const uint8_t *tile, int64_t place, float *out) {
-  const uint8_t *panel = tile + place / l.panel * l.k * l.panel * 4;
+  const uint8_t *panel = tile + place / l.panel * l.panelBytes();
   for (int64_t k = 0; k < l.k; ++k)
     std::memcpy(out + k, panel + (k * l.panel + place % l.panel) * 4, 4);
 }
 
 void unpackBf16(const PackedLayout &l, const uint8_t *tile, int64_t place, float *out) {
-  const uint8_t *panel = tile + place / l.panel * ((l.k + 1) / 2) * l.panel * 4;
+  const uint8_t *panel = tile + place / l.panel * l.panelBytes();
   for (int64_t k = 0; k < l.k; ++k)
     out[k] = fromBf16(halfAt(panel + ((k / 2 * l.panel + place % l.panel) * 2 + k % 2) * 2));
 }
 
 // One group of 32 of one lane: code * scale, or code * scale + minimum, in f32.
-void unpackGroup(WeightForm form, const uint8_t *block, int64_t group, int64_t lane, int64_t count, float *out) {
-  int64_t groupBytes = form == WeightForm::I8 ? 512 : 256;
-  const uint8_t *codes = block + groupBytes * group + 4 * lane;
-  const uint8_t *scales = block + 2 * groupBytes + 32 * group + 2 * lane;
-  float scale = fromF16(halfAt(scales));
-  float minimum = form == WeightForm::I4M ? fromF16(halfAt(scales + 64)) : 0.0f;
+void unpackGroup(const PackedLayout &l, const uint8_t *block, int64_t group, int64_t lane, int64_t count, float *out) {
+  const uint8_t *codes = block + l.groupBytes() * group + 4 * lane;
+  int64_t slot = 2 * (lanesPerBlock * group + lane);
+  float scale = fromF16(halfAt(block + l.scalesAt() + slot));
+  float minimum = l.form == WeightForm::I4M ? fromF16(halfAt(block + l.minimaAt() + slot)) : 0.0f;
   for (int64_t k = 0; k < count; ++k) {
-    if (form == WeightForm::I8) {
-      out[k] = static_cast<float>(codes[64 * (k / 4) + k % 4] - 128) * scale;
-      continue;
-    }
-    int pair = codes[64 * (k / 4 % 4) + k % 4];
-    int code = k < 16 ? pair & 15 : pair >> 4;
-    out[k] = form == WeightForm::I4 ? static_cast<float>(code - 8) * scale : static_cast<float>(code) * scale + minimum;
+    // Words of four codes follow each other lane by lane; 4-bit forms hold k and k + 16 in one byte.
+    bool isByte = l.form == WeightForm::I8;
+    int stored = codes[laneStride * (isByte ? k / 4 : k / 4 % 4) + k % 4];
+    int code = isByte ? stored : k < 16 ? stored & 15 : stored >> 4;
+    out[k] = static_cast<float>(code - l.zeroPoint()) * scale + minimum;
   }
 }
 
@@ -47,8 +45,7 @@ void unpackBlocks(const PackedLayout &l, const uint8_t *tile, int64_t place, flo
   int64_t panels = l.paddedTile() / lanesPerBlock;
   for (int64_t k0 = 0; k0 < l.k; k0 += valuesPerGroup) {
     const uint8_t *block = tile + (k0 / valuesPerBlock * panels + place / lanesPerBlock) * l.blockBytes();
-    unpackGroup(l.form, block, k0 / valuesPerGroup % 2, place % lanesPerBlock, std::min(valuesPerGroup, l.k - k0),
-                out + k0);
+    unpackGroup(l, block, k0 / valuesPerGroup % 2, place % lanesPerBlock, std::min(valuesPerGroup, l.k - k0), out + k0);
   }
 }
 

@@ -108,6 +108,16 @@ int64_t WeightReader::tensorRow(const Source &source, int64_t row) const {
   return source.firstRow + local;
 }
 
+size_t WeightReader::runLength(std::span<const int64_t> rows) const {
+  const Source &source = sources_[sourceOf(rows[0])];
+  int64_t first = tensorRow(source, rows[0]);
+  size_t run = 1;
+  while (run < rows.size() && rows[run] >= source.begin && rows[run] < source.end &&
+         tensorRow(source, rows[run]) == first + static_cast<int64_t>(run))
+    ++run;
+  return run;
+}
+
 Status WeightReader::readRows(std::span<const int64_t> rows, float *out) const {
   for (size_t i = 0; i < rows.size();) {
     float *target = out + static_cast<int64_t>(i) * rowLength_;
@@ -120,14 +130,9 @@ Status WeightReader::readRows(std::span<const int64_t> rows, float *out) const {
       return Status::error("weight '" + name_ + "' has " + std::to_string(numRows_) + " rows, row " +
                            std::to_string(rows[i]) + " is asked for");
     const Source &source = sources_[sourceOf(rows[i])];
-    int64_t first = tensorRow(source, rows[i]);
-    // Rows that follow each other in the tensor are read in one go.
-    size_t run = 1;
-    while (i + run < rows.size() && rows[i + run] >= source.begin && rows[i + run] < source.end &&
-           tensorRow(source, rows[i + run]) == first + static_cast<int64_t>(run))
-      ++run;
+    size_t run = runLength(rows.subspan(i));
     int64_t count = static_cast<int64_t>(run);
-    if (Status read = tensors_->readRows(source.tensor, first, count, target); !read.ok())
+    if (Status read = tensors_->readRows(source.tensor, tensorRow(source, rows[i]), count, target); !read.ok())
       return read.inside("weight '" + name_ + "'");
     if (add_ != 0.0)
       for (int64_t j = 0; j < count * rowLength_; ++j)
@@ -137,9 +142,21 @@ Status WeightReader::readRows(std::span<const int64_t> rows, float *out) const {
   return {};
 }
 
-Status WeightReader::readBlocks(int64_t row, std::span<uint8_t> out) const {
-  const Source &source = sources_[sourceOf(row)];
-  return tensors_->readBlocks(source.tensor, tensorRow(source, row), 1, out).inside("weight '" + name_ + "'");
+Status WeightReader::readBlocks(std::span<const int64_t> rows, size_t rowBytes, uint8_t *out) const {
+  for (size_t i = 0; i < rows.size();) {
+    if (rows[i] < 0) {
+      ++i;
+      continue;
+    }
+    const Source &source = sources_[sourceOf(rows[i])];
+    size_t run = runLength(rows.subspan(i));
+    Status read = tensors_->readBlocks(source.tensor, tensorRow(source, rows[i]), static_cast<int64_t>(run),
+                                       {out + i * rowBytes, run * rowBytes});
+    if (!read.ok())
+      return read.inside("weight '" + name_ + "'");
+    i += run;
+  }
+  return {};
 }
 
 Status readWeightRows(const WeightRecipe &recipe, const TensorReader &tensors, std::span<const int64_t> rows,

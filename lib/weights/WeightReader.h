@@ -24,9 +24,11 @@ public:
 
   // f32 rows in the order of the list, rowLength() apart; a negative row is all zero.
   Status readRows(std::span<const int64_t> rows, float *out) const;
-  // How the tensor behind a row is stored, and the row's stored bytes.
+  // How the tensor behind a row is stored.
   TensorType typeOf(int64_t row) const { return sources_[sourceOf(row)].type; }
-  Status readBlocks(int64_t row, std::span<uint8_t> out) const;
+  // The stored bytes of the rows of the list, `rowBytes` apart, which is what such a row takes; nothing for a negative
+  // row.
+  Status readBlocks(std::span<const int64_t> rows, size_t rowBytes, uint8_t *out) const;
 
 private:
   struct Source {
@@ -38,6 +40,8 @@ private:
   };
   size_t sourceOf(int64_t row) const;
   int64_t tensorRow(const Source &source, int64_t row) const;
+  // How many of `rows` from the first on, which is none below 0, follow each other in one tensor.
+  size_t runLength(std::span<const int64_t> rows) const;
   Status addSource(const WeightSource &source, const TensorReader &tensors);
 
   const TensorReader *tensors_ = nullptr;
