@@ -11,6 +11,8 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.llmc_build, "test")
 path = [os.path.join(config.llmc_build, "bin"), config.llvm_tools, config.environment["PATH"]]
 config.environment["PATH"] = os.pathsep.join(path)
+# What tests compile stays out of the user's cache; they share kernels.
+config.environment["LLMC_CACHE"] = os.path.join(config.llmc_build, "test", "cache")
 config.substitutions.append(("%source_root", config.llmc_source))
 config.substitutions.append(("%python", config.python))
 

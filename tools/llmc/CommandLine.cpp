@@ -60,6 +60,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option("--models", options.models, "folder of model descriptions that overlay the built-in ones");
   app.add_option("-j,--jobs", options.jobs, "threads of the compiler (default: usable cores)")
       ->check(CLI::Range(1, 1024));
+  app.add_flag("!--no-kernel-cache", options.kernelCache, "compile every kernel, and keep none for the next time");
   app.add_flag("-v,--verbose", options.verbose, verboseHelp);
 }
 

@@ -30,6 +30,7 @@ struct CompileOptions {
   std::vector<std::string> without;
   std::string models; // overlay of model descriptions
   int jobs = 0;       // 0: usable cores
+  bool kernelCache = true;
   bool verbose = false;
 };
 

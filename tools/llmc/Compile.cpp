@@ -11,6 +11,8 @@
 #include "runtime/support/UsableCores.h"
 #include "tools/llmc/Diagnostics.h"
 #include "tools/llmc/ModelText.h"
+#include <cinttypes>
+#include <cstdio>
 
 using namespace mlir;
 
@@ -101,6 +103,33 @@ DispatchManifest dispatchManifest(ModuleOp module, const cpu::CompiledProgram &p
   return manifest;
 }
 
+// "" where no kernels are kept: not wanted, or nowhere to keep them.
+std::string kernelCacheFolder(const CompileOptions &options) {
+  StatusOr<std::string> cache = artifactCacheFolder();
+  return options.kernelCache && cache.ok() ? *cache + "/" + kernelCacheName : "";
+}
+
+// A step program compiled for the module; with --verbose, what was compiled and what the cache had.
+StatusOr<cpu::CompiledProgram> generateCode(ModuleOp module, const CpuTarget &target, const CompileOptions &options,
+                                            int jobs) {
+  DiagnosticCollector diagnostics(module.getContext(), options.verbose);
+  cpu::CompileOptions codegen;
+  codegen.emulate = options.emulate;
+  codegen.numThreads = static_cast<unsigned>(jobs);
+  codegen.cacheFolder = kernelCacheFolder(options);
+  FailureOr<cpu::CompiledProgram> program = cpu::compileProgram(module, target, codegen);
+  if (failed(program))
+    return diagnostics.status("code generation failed without saying why");
+  if (options.verbose)
+    std::fprintf(stderr, "note: kernels: %" PRId64 " compiled, %" PRId64 " from %s, %" PRId64 " shared\n",
+                 program->unitsCompiled, program->unitsFromCache,
+                 codegen.cacheFolder.empty() ? "no cache" : codegen.cacheFolder.c_str(),
+                 program->numUnits - program->unitsCompiled - program->unitsFromCache);
+  if (options.verbose && !program->cacheFault.ok())
+    std::fprintf(stderr, "note: kernels are not kept: %s\n", program->cacheFault.message().c_str());
+  return std::move(*program);
+}
+
 struct PlacedWeight {
   WeightRecipe recipe;
   PackedLayout layout;
@@ -171,28 +200,22 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
   LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
   ModuleOp module = *lowered.module;
   LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, fact(module, "llmc.page_positions")));
-  DiagnosticCollector diagnostics(lowered.context.get(), options.verbose);
-  cpu::CompileOptions codegen;
-  codegen.emulate = options.emulate;
-  codegen.numThreads = static_cast<unsigned>(jobs);
-  FailureOr<cpu::CompiledProgram> program = cpu::compileProgram(module, target, codegen);
-  if (failed(program))
-    return diagnostics.status("code generation failed without saying why");
+  LLMC_ASSIGN_OR_RETURN(cpu::CompiledProgram program, generateCode(module, target, options, jobs));
   progress.finish();
 
   LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
   LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(module));
   ArtifactContents contents;
-  contents.manifest = manifestOf(model, target, limits, module, *program);
+  contents.manifest = manifestOf(model, target, limits, module, program);
   describeGeneration(contents.manifest, model.generation, tokenizer);
   for (const PlacedWeight &weight : weights)
     contents.manifest.weights.push_back({weight.recipe.name, weight.offset, *weight.layout.bytes().value()});
-  contents.program = std::move(program->sharedObject);
+  contents.program = std::move(program.sharedObject);
   for (auto &[name, bytes] : tokenizer.files)
     contents.files.push_back({name, std::move(bytes)});
   if (!model.generation.chatTemplate.empty())
     contents.files.push_back({chatTemplateFile, model.generation.chatTemplate});
-  contents.files.push_back({dispatchFile, formatDispatch(dispatchManifest(module, *program))});
+  contents.files.push_back({dispatchFile, formatDispatch(dispatchManifest(module, program))});
   ModelTensors tensors(model.files);
   uint64_t total = contents.manifest.weightsBytes;
   contents.writeWeights = [&](WeightSink &sink) { return writeWeights(weights, tensors, total, jobs, sink); };

@@ -32,9 +32,12 @@ StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &opti
 // Writes the artifact folder, whole or not at all, and says what is in it.
 StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output);
 
+// The user's folder for what is compiled: artifacts, and kernels below.
+StatusOr<std::string> artifactCacheFolder();
+inline constexpr char kernelCacheName[] = "kernels";
+
 // The artifact at `path`, or one compiled from the model at `path` into the user's cache, reused while neither the
 // model nor the options change.
-StatusOr<std::string> artifactCacheFolder();
 StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions &options);
 
 } // namespace llmc

@@ -1,5 +1,6 @@
-// Every task is a unit of its own, compiled in parallel with the others; the linker puts them together.
+// Every task is a unit of its own; the linker puts the objects of the units together.
 #include "lib/codegen/cpu/CompileProgram.h"
+#include "lib/codegen/cpu/CompileUnits.h"
 #include "lib/codegen/cpu/Link.h"
 #include "lib/codegen/cpu/LowerToObject.h"
 #include "lib/codegen/cpu/ProgramEmitter.h"
@@ -9,7 +10,7 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace llmc;
@@ -17,22 +18,23 @@ using namespace llmc::cpu;
 
 namespace {
 
-struct Unit {
-  std::string name;
-  OwningOpRef<ModuleOp> module;
-};
-
 constexpr const char *kShapeNames[] = {"rows", "dot", "quantized_dot", "attend"};
 
-void dumpModule(ModuleOp module, const std::string &stem) {
+// The unit in textual form, which is all that its object depends on.
+UnitText textOf(StringRef name, ModuleOp module, const CompileOptions &options) {
+  UnitText unit{name.str(), ""};
+  llvm::raw_string_ostream(unit.text) << module;
+  if (options.dumpDir.empty())
+    return unit;
   std::error_code code;
-  llvm::raw_fd_ostream stream(stem + ".mlir", code);
+  llvm::raw_fd_ostream stream(options.dumpDir + "/" + unit.name + ".mlir", code);
   if (!code)
-    module.print(stream);
+    stream << unit.text;
+  return unit;
 }
 
 LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const CompileOptions &options,
-                        CompiledProgram &result, std::vector<Unit> &units) {
+                        CompiledProgram &result, std::vector<UnitText> &units) {
   FailureOr<PlanFacts> plan = planFactsOf(program);
   if (failed(plan))
     return failure();
@@ -47,31 +49,36 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
     FailureOr<Schedule> schedule = scheduleOf(task, target);
     if (failed(schedule))
       return failure();
-    Unit unit{task.getSymName().str(), ModuleOp::create(UnknownLoc::get(program.getContext()))};
+    OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(program.getContext()));
     TaskOptions taskOptions{target, options.emulate, *plan, isLogits->second};
-    FailureOr<int64_t> scratch = emitTask(task, *schedule, taskOptions, *unit.module);
+    FailureOr<int64_t> scratch = emitTask(task, *schedule, taskOptions, *module);
     if (failed(scratch))
       return failure();
     result.scratchBytes = std::max(result.scratchBytes, *scratch);
-    result.kernels.push_back({unit.name, kShapeNames[static_cast<int>(schedule->shape)], schedule->instruction,
-                              schedule->reason, schedule->rowBlock, schedule->kernelRows, schedule->tileRows,
-                              costOf(task), layers.lookup(task)});
-    units.push_back(std::move(unit));
+    result.kernels.push_back({task.getSymName().str(), kShapeNames[static_cast<int>(schedule->shape)],
+                              schedule->instruction, schedule->reason, schedule->rowBlock, schedule->kernelRows,
+                              schedule->tileRows, costOf(task), layers.lookup(task)});
+    units.push_back(textOf(task.getSymName(), *module, options));
   }
-  Unit unit{"step", ModuleOp::create(UnknownLoc::get(program.getContext()))};
-  if (failed(emitProgram(program, *plan, target, *unit.module)))
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(program.getContext()));
+  if (failed(emitProgram(program, *plan, target, *module)))
     return failure();
-  units.push_back(std::move(unit));
+  units.push_back(textOf("step", *module, options));
   return success();
 }
 
 } // namespace
 
-void llmc::cpu::registerCodegenDialects(DialectRegistry &registry) {
+void llmc::cpu::registerUnitDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                  scf::SCFDialect, ub::UBDialect, vector::VectorDialect, llm::LlmDialect, tile::TileDialect>();
+                  scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+}
+
+void llmc::cpu::registerCodegenDialects(DialectRegistry &registry) {
+  registerUnitDialects(registry);
+  registry.insert<llm::LlmDialect, tile::TileDialect>();
 }
 
 FailureOr<CompiledProgram> llmc::cpu::compileProgram(ModuleOp program, const CpuTarget &target,
@@ -83,39 +90,25 @@ FailureOr<CompiledProgram> llmc::cpu::compileProgram(ModuleOp program, const Cpu
   context->loadAllAvailableDialects();
 
   CompiledProgram result;
-  const CpuTarget &machine = options.emulate ? knownCpuTargets().front() : target;
-  result.requiredFeatures = machine.requiredFeatures;
-  std::vector<Unit> units;
+  result.requiredFeatures = machineTarget(target, options.emulate).requiredFeatures;
+  std::vector<UnitText> units;
   if (failed(emitUnits(program, target, options, result, units)))
     return failure();
-
-  std::vector<OwnedLlvmUnit> lowered;
-  for (Unit &unit : units) {
-    if (!options.dumpDir.empty())
-      dumpModule(*unit.module, options.dumpDir + "/" + unit.name);
-    FailureOr<OwnedLlvmUnit> llvmUnit = lowerToLlvm(*unit.module);
-    if (failed(llvmUnit))
-      return failure();
-    lowered.push_back(std::move(*llvmUnit));
-  }
-  std::vector<std::optional<StatusOr<std::string>>> emitted(units.size());
-  llvm::DefaultThreadPool pool(llvm::hardware_concurrency(options.numThreads));
-  for (size_t i = 0; i < units.size(); ++i)
-    pool.async([&, i] {
-      std::string dumpPath = options.dumpDir.empty() ? "" : options.dumpDir + "/" + units[i].name;
-      emitted[i] = emitObject(*lowered[i], target, {options.emulate, dumpPath});
-    });
-  pool.wait();
-  std::vector<std::string> objects;
-  for (std::optional<StatusOr<std::string>> &entry : emitted) {
-    StatusOr<std::string> &object = *entry;
-    if (!object.ok())
-      return program.emitError() << object.status().message();
-    objects.push_back(std::move(*object));
-  }
-  StatusOr<std::string> shared = linkSharedObject(objects, options.linker);
+  StatusOr<UnitObjects> compiled =
+      compileUnits(units, target, {options.emulate, options.dumpDir, options.numThreads, options.cacheFolder});
+  if (!compiled.ok())
+    return program.emitError() << compiled.status().message();
+  // The step calls every task by its own name, also where tasks share a kernel.
+  std::vector<SymbolAlias> aliases;
+  for (size_t i = 0; i < result.kernels.size(); ++i)
+    aliases.push_back({taskSymbol(result.kernels[i].task), compiled->symbols[i]});
+  StatusOr<std::string> shared = linkSharedObject(compiled->objects, aliases, options.linker);
   if (!shared.ok())
     return program.emitError() << shared.status().message();
   result.sharedObject = std::move(*shared);
+  result.numUnits = static_cast<int64_t>(units.size());
+  result.unitsCompiled = compiled->compiled;
+  result.unitsFromCache = compiled->fromCache;
+  result.cacheFault = compiled->cacheFault;
   return result;
 }

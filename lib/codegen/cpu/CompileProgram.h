@@ -14,6 +14,7 @@ struct CompileOptions {
   std::string dumpDir;     // "" or an existing folder for the MLIR, LLVM IR and assembly of every unit
   unsigned numThreads = 0; // compiling threads; 0: as many as the machine has
   std::string linker;      // "" or another ld.lld
+  std::string cacheFolder; // "" or where compiled units are kept (KernelCache.h)
 };
 
 // What was chosen for one task, for the dispatch manifest.
@@ -32,8 +33,13 @@ struct CompiledProgram {
   int64_t scratchBytes = 0; // per worker
   std::vector<std::string> requiredFeatures;
   std::vector<KernelChoice> kernels; // in the order of the module
+  // A unit is a task, or the step that calls them; equal ones are compiled once.
+  int64_t numUnits = 0, unitsCompiled = 0, unitsFromCache = 0;
+  Status cacheFault; // why units could not be kept; the program is whole nevertheless
 };
 
+// Dialects of emitted units.
+void registerUnitDialects(mlir::DialectRegistry &registry);
 // Dialects that a context must have loaded before it compiles; emission makes ops of all of them.
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 

@@ -47,7 +47,8 @@ Status writeFile(const std::string &path, const std::string &bytes) {
 
 } // namespace
 
-StatusOr<std::string> llmc::cpu::linkSharedObject(const std::vector<std::string> &objects, const std::string &linker) {
+StatusOr<std::string> llmc::cpu::linkSharedObject(const std::vector<std::string> &objects,
+                                                  const std::vector<SymbolAlias> &aliases, const std::string &linker) {
   std::string program = linker.empty() ? LLMC_LINKER : linker;
   TemporaryFolder folder;
   if (folder.failed)
@@ -57,6 +58,8 @@ StatusOr<std::string> llmc::cpu::linkSharedObject(const std::vector<std::string>
   std::vector<std::string> arguments = {"ld.lld",  "-shared", "--build-id=none", "--hash-style=gnu", "-znoexecstack",
                                         "-zrelro", "-znow",   "--gc-sections",   "-Bsymbolic",       "-o",
                                         output};
+  for (const SymbolAlias &alias : aliases)
+    arguments.push_back("--defsym=" + alias.name + "=" + alias.symbol);
   for (size_t i = 0; i < objects.size(); ++i) {
     arguments.push_back(folder.file("unit" + llvm::Twine(i) + ".o"));
     LLMC_RETURN_IF_ERROR(writeFile(arguments.back(), objects[i]));

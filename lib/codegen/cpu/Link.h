@@ -6,7 +6,13 @@
 
 namespace llmc::cpu {
 
+// Another name of a symbol that some object defines.
+struct SymbolAlias {
+  std::string name, symbol;
+};
+
 // The bytes of a shared object. `linker` is "" for the lld that was found when the project was configured.
-StatusOr<std::string> linkSharedObject(const std::vector<std::string> &objects, const std::string &linker);
+StatusOr<std::string> linkSharedObject(const std::vector<std::string> &objects, const std::vector<SymbolAlias> &aliases,
+                                       const std::string &linker);
 
 } // namespace llmc::cpu

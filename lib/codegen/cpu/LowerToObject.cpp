@@ -129,6 +129,10 @@ public:
 
 void LlvmUnitDeleter::operator()(LlvmUnit *unit) const { delete unit; }
 
+const CpuTarget &llmc::cpu::machineTarget(const CpuTarget &target, bool emulate) {
+  return emulate ? knownCpuTargets().front() : target;
+}
+
 FailureOr<OwnedLlvmUnit> llmc::cpu::lowerToLlvm(ModuleOp module) {
   if (failed(lowerToLlvmDialect(module)))
     return failure();
@@ -141,28 +145,27 @@ FailureOr<OwnedLlvmUnit> llmc::cpu::lowerToLlvm(ModuleOp module) {
 
 StatusOr<std::string> llmc::cpu::emitObject(LlvmUnit &unit, const CpuTarget &target, const LowerOptions &options) {
   llvm::Module &module = *unit.module;
-  // Emulated kernels use nothing beyond the plainest target, whatever they were scheduled for.
-  const CpuTarget &machineTarget = options.emulate ? knownCpuTargets().front() : target;
+  const CpuTarget &chip = machineTarget(target, options.emulate);
   std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(machineTarget, error);
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(chip, error);
   if (!machine)
-    return Status::error("LLVM has no code generator for " + machineTarget.llvmTriple + ": " + error);
-  module.setTargetTriple(llvm::Triple(machineTarget.llvmTriple));
+    return Status::error("LLVM has no code generator for " + chip.llvmTriple + ": " + error);
+  module.setTargetTriple(llvm::Triple(chip.llvmTriple));
   module.setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : module) {
     function.addFnAttr(llvm::Attribute::NoUnwind);
     if (function.isDeclaration())
       continue;
-    function.addFnAttr("target-cpu", machineTarget.llvmCpu);
-    function.addFnAttr("target-features", machineTarget.llvmFeatures);
-    function.addFnAttr("prefer-vector-width", std::to_string(machineTarget.vectorBits));
-    function.addFnAttr("min-legal-vector-width", std::to_string(machineTarget.vectorBits));
+    function.addFnAttr("target-cpu", chip.llvmCpu);
+    function.addFnAttr("target-features", chip.llvmFeatures);
+    function.addFnAttr("prefer-vector-width", std::to_string(chip.vectorBits));
+    function.addFnAttr("min-legal-vector-width", std::to_string(chip.vectorBits));
   }
   optimize(module, *machine);
   if (!options.dumpPath.empty())
     dump(module, *machine, options.dumpPath);
   llvm::SmallVector<char> object;
   if (!emitFile(module, *machine, llvm::CodeGenFileType::ObjectFile, object))
-    return Status::error("LLVM cannot emit object files for " + machineTarget.name);
+    return Status::error("LLVM cannot emit object files for " + chip.name);
   return std::string(object.data(), object.size());
 }

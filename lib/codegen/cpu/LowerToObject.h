@@ -12,6 +12,10 @@ struct LowerOptions {
   std::string dumpPath; // "" or the stem of the .ll and .s files to leave behind
 };
 
+// The target whose instructions objects hold: emulated kernels use nothing beyond the plainest one, whatever they were
+// scheduled for.
+const CpuTarget &machineTarget(const CpuTarget &target, bool emulate);
+
 // A unit between MLIR and machine code: an LLVM module in a context of its own.
 class LlvmUnit;
 struct LlvmUnitDeleter {
@@ -19,7 +23,7 @@ struct LlvmUnitDeleter {
 };
 using OwnedLlvmUnit = std::unique_ptr<LlvmUnit, LlvmUnitDeleter>;
 
-// Consumes the module. Not to be called from two threads at a time: running passes may load dialects into the context.
+// Consumes the module. Not to be called from two threads at a time on one context: running passes may load dialects.
 mlir::FailureOr<OwnedLlvmUnit> lowerToLlvm(mlir::ModuleOp module);
 
 // The bytes of an ELF object. Units are independent of each other: any threads will do.

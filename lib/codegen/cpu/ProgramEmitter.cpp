@@ -123,8 +123,10 @@ LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launc
   SmallVector<Value> operands = {context};
   for (Value operand : launch.getOperands())
     operands.push_back(values.lookup(operand));
+  if (std::optional<int64_t> record = firstRecordOf(task))
+    operands.push_back(k.i64(*record));
   auto run = [&] {
-    call(k, taskSymbol(task), operands);
+    call(k, taskSymbol(task.getSymName()), operands);
     Value barrier = k.load(pointer, context, offsetof(llmc_step_context, barrier));
     Value state = k.load(pointer, context, offsetof(llmc_step_context, barrier_state));
     Value worker = k.load(k.i32Type, context, offsetof(llmc_step_context, worker));
@@ -144,7 +146,7 @@ LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launc
 
 void FunctionEmitter::call(KernelBuilder &k, StringRef symbol, ValueRange operands) {
   auto type =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), SmallVector<Type>(operands.size(), pointer));
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), SmallVector<Type>(operands.getTypes()));
   auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   if (!module.lookupSymbol(symbol)) {
     OpBuilder::InsertionGuard guard(b);

@@ -51,7 +51,8 @@ void RowProgram::emitRecord(tile::RecordOp op) {
     prepare(op.getValue());
     int64_t size = sizeOf(op.getValue());
     Value rows = k.load(k.i64Type, task.context, offsetof(llmc_step_context, record_rows));
-    Value index = k.add(k.mul(rows, static_cast<int64_t>(op.getIndex())), scalar(op.getRow()));
+    int64_t behindFirst = static_cast<int64_t>(op.getIndex()) - *firstRecordOf(task.task);
+    Value index = k.add(k.mul(rows, k.add(task.firstRecord, k.i64(behindFirst))), scalar(op.getRow()));
     Value pointer = k.at(record, k.mul(index, 4 * size));
     elementLoop(size, [&](Position position, int64_t lanes) {
       writeVector(evaluate(op.getValue(), position, lanes), pointer, position, lanes, {});

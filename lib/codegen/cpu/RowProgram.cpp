@@ -64,6 +64,15 @@ void findEagerLoads(TaskContext &task, tile::StoreOp store) {
 
 } // namespace
 
+std::optional<int64_t> llmc::cpu::firstRecordOf(Operation *task) {
+  std::optional<int64_t> first;
+  task->walk([&](tile::RecordOp record) {
+    auto index = static_cast<int64_t>(record.getIndex());
+    first = std::min(first.value_or(index), index);
+  });
+  return first;
+}
+
 LogicalResult llmc::cpu::analyzeBody(TaskContext &task) {
   bool ok = true;
   task.task.getBody().walk([&](Operation *op) {
@@ -329,7 +338,8 @@ void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
     for (int64_t half : {0, 1}) {
       Value code = math::RoundEvenOp::create(k.b, k.mulF(halves[half], k.broadcast(inverse)));
       // Only a subnormal scale, whose reciprocal is infinite, could leave the range.
-      code = arith::MinNumFOp::create(k.b, arith::MaxNumFOp::create(k.b, code, k.splat(-largestCode)), k.splat(largestCode));
+      code = arith::MinNumFOp::create(k.b, arith::MaxNumFOp::create(k.b, code, k.splat(-largestCode)),
+                                      k.splat(largestCode));
       Value whole = arith::FPToSIOp::create(k.b, k.vi, code);
       sum = sum ? k.add(sum, whole) : whole;
       Value high = arith::ShRSIOp::create(k.b, k.add(whole, k.splatInt(128)), k.splatInt(8));

@@ -22,9 +22,14 @@ struct TaskContext {
   mlir::Value context, batch;                        // pointers to llmc_step_context and llmc_batch
   llvm::DenseMap<mlir::Value, mlir::Value> operands; // argument of the body -> pointer
   llvm::DenseMap<mlir::Value, int64_t> rowStride;    // rows argument -> elements between rows
+  mlir::Value firstRecord;                           // what the launch says firstRecordOf(task) is
   // Values that are kept in memory; loads that must be copied before a store overwrites them.
   llvm::DenseSet<mlir::Value> kept, eager;
 };
+
+// The least index of the task's records. It is an argument of the function: tasks that record different layers share
+// one.
+std::optional<int64_t> firstRecordOf(mlir::Operation *task);
 
 // Fills `kept` and `eager`, and refuses ops that no kernel knows.
 mlir::LogicalResult analyzeBody(TaskContext &task);

@@ -1,6 +1,7 @@
 // The three shapes of a task: plain rows, a dot with what comes before and after it, and attention.
 #include "lib/codegen/cpu/TaskEmitter.h"
 #include "lib/codegen/cpu/AttendKernel.h"
+#include "lib/codegen/cpu/CompileUnits.h"
 #include "lib/codegen/cpu/DotKernels.h"
 #include "runtime/llmc_abi.h"
 
@@ -254,7 +255,7 @@ LogicalResult TaskEmitter::emitAttend() {
 
 } // namespace
 
-std::string llmc::cpu::taskSymbol(tile::TaskOp task) { return "llmc_task." + task.getSymName().str(); }
+std::string llmc::cpu::taskSymbol(StringRef task) { return "llmc_task." + task.str(); }
 
 FailureOr<int64_t> llmc::cpu::emitTask(tile::TaskOp task, const Schedule &schedule, const TaskOptions &options,
                                        ModuleOp module) {
@@ -269,8 +270,10 @@ FailureOr<int64_t> llmc::cpu::emitTask(tile::TaskOp task, const Schedule &schedu
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   size_t operandCount = task.getOperandArguments().size();
   SmallVector<Type> inputs(1 + operandCount, pointer);
+  if (firstRecordOf(task))
+    inputs.push_back(b.getI64Type());
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), inputs);
-  auto function = LLVM::LLVMFuncOp::create(b, taskSymbol(task), type);
+  auto function = LLVM::LLVMFuncOp::create(b, kernelSymbol, type);
   function.setVisibility_(LLVM::Visibility::Hidden);
   b.setInsertionPointToEnd(function.addEntryBlock(b));
 
@@ -283,6 +286,8 @@ FailureOr<int64_t> llmc::cpu::emitTask(tile::TaskOp task, const Schedule &schedu
     if (auto rows = dyn_cast<tile::RowsType>(argument.getType()))
       context.rowStride[argument] = options.isLogits[index] ? rows.getChannels() : rows.stride();
   }
+  if (firstRecordOf(task))
+    context.firstRecord = function.getArguments().back();
   LogicalResult result = TaskEmitter(kernel, context, schedule).emit();
   LLVM::ReturnOp::create(b, ValueRange{});
   if (failed(result))

@@ -1,4 +1,5 @@
-// One tile.task as one machine function `void task(context, operands...)`, called by every worker for its share.
+// One tile.task as one machine function `void task(context, operands...)`, called by every worker for its share. One
+// that records takes the index of its first record besides.
 #pragma once
 #include "lib/codegen/cpu/RowProgram.h"
 #include "lib/codegen/cpu/Schedule.h"
@@ -13,10 +14,11 @@ struct TaskOptions {
   llvm::SmallVector<bool> isLogits;
 };
 
-// The function's symbol.
-std::string taskSymbol(tile::TaskOp task);
+// What the step calls the task's function.
+std::string taskSymbol(llvm::StringRef task);
 
-// Emits the task into `module`; the result is the bytes of worker scratch that it needs.
+// Emits the task into `module` as a function `kernelSymbol`: nothing there depends on what the task is called. The
+// result is the bytes of worker scratch that it needs.
 mlir::FailureOr<int64_t> emitTask(tile::TaskOp task, const Schedule &schedule, const TaskOptions &options,
                                   mlir::ModuleOp module);
 

@@ -43,7 +43,7 @@ public:
     // Expansions are compiled for the target too: only the instruction itself differs.
     StatusOr<std::string> object = emitObject(**unit, target, {});
     EXPECT_TRUE(object.ok());
-    StatusOr<std::string> shared = linkSharedObject({*object}, "");
+    StatusOr<std::string> shared = linkSharedObject({*object}, {}, "");
     EXPECT_TRUE(shared.ok());
     char path[] = "/tmp/llmc-instruction-XXXXXX";
     int file = mkstemp(path);
