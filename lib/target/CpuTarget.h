@@ -25,6 +25,7 @@ struct CpuTarget {
   bool hasBf16Dot = false;   // vdpbf16ps, and it is worth using
   bool hasVnni = false;      // vpdpbusd
   bool hasInt8Tiles = false; // tdpbssd
+  bool hasBf16Tiles = false; // tdpbf16ps
 
   // Per core; the schedule's row blocks come from them.
   int64_t l1Bytes = 0;

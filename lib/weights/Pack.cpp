@@ -127,7 +127,7 @@ void TilePacker::packF32(const Rows &rows, uint8_t *out) const {
 
 // The same with a word of two neighbours along K as the element.
 void TilePacker::packBf16(const Rows &rows, uint8_t *out) const {
-  constexpr int64_t chunk = 32;
+  constexpr int64_t chunk = valuesPerGroup;
   int64_t k = layout_.k, panel = layout_.panel;
   for (int64_t first = 0; first < layout_.paddedTile(); first += panel) {
     uint8_t *panelOut = out + first / panel * layout_.panelBytes();
@@ -135,11 +135,10 @@ void TilePacker::packBf16(const Rows &rows, uint8_t *out) const {
       int64_t count = std::min(chunk, k - k0);
       for (int64_t lane = 0; lane < panel; ++lane) {
         const float *row = rows.values.data() + (first + lane) * k + k0;
-        uint16_t rounded[chunk];
-        rounded[count - 1 + count % 2] = 0; // past K, where K is odd
+        uint16_t rounded[chunk] = {}; // zero past K
         for (int64_t i = 0; i < count; ++i)
           rounded[i] = bf16FromF32(row[i]);
-        for (int64_t word = 0; word < (count + 1) / 2; ++word)
+        for (int64_t word = 0; word < chunk / 2; ++word)
           std::memcpy(panelOut + ((k0 / 2 + word) * panel + lane) * 4, rounded + 2 * word, 4);
       }
     }

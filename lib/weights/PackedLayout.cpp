@@ -63,9 +63,7 @@ CheckedSize PackedLayout::tileBytes() const {
   CheckedSize places = u(paddedTile());
   if (isQuantized())
     return CheckedSize(u(numKBlocks())) * u(paddedTile() / lanesPerBlock) * u(blockBytes());
-  if (form == WeightForm::BF16)
-    return places * u(ceilDiv(k, 2)) * 4;
-  return places * u(k) * 4;
+  return places * u(form == WeightForm::Plain ? 1 : numSteps()) * 4;
 }
 
 CheckedSize PackedLayout::bytes() const { return tileBytes() * u(numTiles()); }

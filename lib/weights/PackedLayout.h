@@ -30,8 +30,10 @@ struct PackedLayout {
   int64_t numTiles() const;
   int64_t numKBlocks() const { return (k + valuesPerBlock - 1) / valuesPerBlock; }
   int64_t numGroups() const { return numKBlocks() * (valuesPerBlock / valuesPerGroup); } // past K, too
-  // Of the f32 and bf16 forms: a step along K holds 4 bytes of every place.
-  int64_t numSteps() const { return form == WeightForm::BF16 ? (k + 1) / 2 : k; }
+  // Of the f32 and bf16 forms: a step along K holds 4 bytes of every place. Pairs of bf16 fill whole groups of K.
+  int64_t numSteps() const {
+    return form == WeightForm::BF16 ? (k + valuesPerGroup - 1) / valuesPerGroup * valuesPerGroup / 2 : k;
+  }
   int64_t panelBytes() const { return numSteps() * panel * 4; }
   // Of a quantised form: a block is the codes of two groups, their scales, and their minima where the form has them.
   int64_t blockBytes() const;

@@ -6,7 +6,7 @@
 // CHECK-LABEL: tile.task @bf16_dot
 // V4-SAME: schedule {instruction = "vdpbf16ps", kernel_rows = 12 : i64, reason = "bf16 weights"
 // V3-SAME: schedule {instruction = "fma", kernel_rows = 6 : i64, reason = "bf16 weights, expanded: no fast bf16 dot on x86-64-v3"
-// AMX-SAME: schedule {instruction = "fma", kernel_rows = 12 : i64, reason = "bf16 weights, expanded: no fast bf16 dot on x86-64-v4-amx"
+// AMX-SAME: schedule {instruction = "tdpbf16ps", kernel_rows = 16 : i64, reason = "bf16 weights"
 // CHECK-SAME: shape = "dot"
 tile.task @bf16_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weight<32x64, bf16, tile = 32, panel = 32>, %out: !tile.rows<32>) {
   %c0 = arith.constant 0 : index

@@ -60,11 +60,15 @@ void emitStep(KernelBuilder &k, const PackedLayout &weight, int64_t rows, Value 
 
 } // namespace
 
+bool llmc::cpu::usesPairTiles(KernelBuilder &k, const PackedLayout &weight) {
+  return weight.form == llm::WeightForm::BF16 && k.target.hasBf16Tiles;
+}
+
 DotInputLayout llmc::cpu::dotInputLayout(KernelBuilder &k, const PackedLayout &weight) {
   DotInputLayout layout;
-  bool pairs = usesDotBf16(k, weight);
+  bool pairs = usesDotBf16(k, weight) || usesPairTiles(k, weight);
   layout.element = pairs ? k.b.getBF16Type() : k.f32Type;
-  layout.paddedDepth = (weight.k + 15) / 16 * 16;
+  layout.paddedDepth = (weight.k + 31) / 32 * 32;
   // One line more than the row: rows a power of two apart would share cache sets.
   layout.strideBytes = (layout.paddedDepth * (pairs ? 2 : 4) + 63) / 64 * 64 + 64;
   return layout;

@@ -39,8 +39,15 @@ void emitQuantizedDotTile(KernelBuilder &kernel, const PackedLayout &weight, int
                           mlir::Value tile, RowArray result);
 
 // The same through matrix tiles for any number of rows; reads and writes whole groups of kTileRows rows.
-void emitTiledDot(KernelBuilder &kernel, const PackedLayout &weight, mlir::Value rows, RowArray input, mlir::Value tile,
-                  RowArray result);
+void emitTiledQuantizedDot(KernelBuilder &kernel, const PackedLayout &weight, mlir::Value rows, RowArray input,
+                           mlir::Value tile, RowArray result);
+
+// bf16 weights through matrix tiles, for any number of rows, whose bits do not depend on it; reads and writes whole
+// groups of kPairRows rows.
+constexpr int64_t kPairRows = 32;
+bool usesPairTiles(KernelBuilder &kernel, const PackedLayout &weight);
+void emitTiledPairDot(KernelBuilder &kernel, const PackedLayout &weight, mlir::Value rows, RowArray input,
+                      mlir::Value tile, RowArray result);
 
 // Passes over `vectors` vectors, at most `perPass` at a time. Vector v lies at offsetOf(v) bytes from `base`; the body
 // gets the base of the pass, the offsets of its vectors from there, and its first vector.

@@ -14,6 +14,7 @@ constexpr InstructionRow kRows[] = {
     {Instruction::MaddS16, "vpmaddwd", "llvm.x86.avx2.pmadd.wd", "avx2"},
     {Instruction::SignS8, "vpsignb", "llvm.x86.avx2.psign.b", "avx2"},
     {Instruction::TileDotS8, "tdpbssd", "llvm.x86.tdpbssd", "amx-int8"},
+    {Instruction::TileDotBf16, "tdpbf16ps", "llvm.x86.tdpbf16ps", "amx-bf16"},
 };
 
 VectorType resultTypeOf(KernelBuilder &k, Instruction instruction) {
@@ -29,27 +30,14 @@ VectorType resultTypeOf(KernelBuilder &k, Instruction instruction) {
   case Instruction::SignS8:
     return k.vectorOf(32, k.i8Type);
   case Instruction::TileDotS8:
+  case Instruction::TileDotBf16:
     break;
   }
   llvm_unreachable("an instruction without a result type");
 }
 
-// Subnormal f32 values become zero of the same sign: what vdpbf16ps does to inputs and results.
-Value flushSubnormal(KernelBuilder &k, Value x) {
-  Value bits = k.bitcast(x, k.vi);
-  Value exponent = arith::AndIOp::create(k.b, bits, k.splatInt(0x7f800000));
-  Value subnormal = arith::CmpIOp::create(k.b, arith::CmpIPredicate::eq, exponent, k.splatInt(0));
-  Value sign = arith::AndIOp::create(k.b, bits, k.splatInt(INT32_MIN));
-  return k.bitcast(k.select(subnormal, sign, bits), k.vf);
-}
-
 Value expandDotBf16(KernelBuilder &k, ValueRange operands) {
-  auto half = [&](Value pairs, bool odd) -> Value {
-    Value bits = k.bitcast(pairs, k.vi);
-    bits = odd ? arith::AndIOp::create(k.b, bits, k.splatInt(static_cast<int32_t>(0xffff0000))).getResult()
-               : arith::ShLIOp::create(k.b, bits, k.splatInt(16)).getResult();
-    return flushSubnormal(k, k.bitcast(bits, k.vf));
-  };
+  auto half = [&](Value pairs, bool odd) { return flushSubnormal(k, halfOfPairs(k, k.bitcast(pairs, k.vi), odd)); };
   Value acc = flushSubnormal(k, operands[0]);
   for (bool odd : {true, false})
     acc = flushSubnormal(k, k.fma(half(operands[1], odd), half(operands[2], odd), acc));
@@ -70,17 +58,6 @@ Value strided(KernelBuilder &k, Value vector, int64_t first, int64_t count, bool
   if (isSigned)
     return arith::ShRSIOp::create(k.b, top, shift(32 - bits));
   return arith::ShRUIOp::create(k.b, top, shift(32 - bits));
-}
-
-// Sums of `count` neighbouring products, in s32.
-Value sumOfProducts(KernelBuilder &k, Value x, bool xSigned, Value y, int64_t count) {
-  Value sum;
-  for (int64_t i = 0; i < count; ++i) {
-    Value product =
-        arith::MulIOp::create(k.b, strided(k, x, i, count, xSigned), strided(k, y, i, count, /*isSigned=*/true));
-    sum = sum ? k.add(sum, product) : product;
-  }
-  return sum;
 }
 
 Value expandMaddU8S8(KernelBuilder &k, ValueRange operands) {
@@ -112,6 +89,7 @@ Value expand(KernelBuilder &k, Instruction instruction, ValueRange operands) {
   case Instruction::SignS8:
     return expandSignS8(k, operands);
   case Instruction::TileDotS8:
+  case Instruction::TileDotBf16:
     break;
   }
   llvm_unreachable("an instruction without an expansion");
@@ -136,69 +114,28 @@ Value llmc::cpu::emitInstruction(KernelBuilder &k, Instruction instruction, Valu
       .getResult(0);
 }
 
-namespace {
-
-bool usesTiles(KernelBuilder &k) { return !k.emulate && isLegal(Instruction::TileDotS8, k.target); }
-
-void callTiles(KernelBuilder &k, StringRef intrinsic, ValueRange operands) {
-  LLVM::CallIntrinsicOp::create(k.b, k.b.getStringAttr(intrinsic), operands);
+Value llmc::cpu::flushSubnormal(KernelBuilder &k, Value x) {
+  Value bits = k.bitcast(x, k.vi);
+  Value exponent = arith::AndIOp::create(k.b, bits, k.splatInt(0x7f800000));
+  Value subnormal = arith::CmpIOp::create(k.b, arith::CmpIPredicate::eq, exponent, k.splatInt(0));
+  Value sign = arith::AndIOp::create(k.b, bits, k.splatInt(INT32_MIN));
+  return k.bitcast(k.select(subnormal, sign, bits), k.vf);
 }
 
-// Numbers of tile registers are bytes, known when code is generated.
-Value tileNumber(KernelBuilder &k, int64_t number) {
-  return arith::ConstantOp::create(k.b, k.b.getI8IntegerAttr(static_cast<int8_t>(number)));
+Value llmc::cpu::halfOfPairs(KernelBuilder &k, Value words, bool odd) {
+  Value bits = odd ? arith::AndIOp::create(k.b, words, k.splatInt(static_cast<int32_t>(0xffff0000))).getResult()
+                   : arith::ShLIOp::create(k.b, words, k.splatInt(16)).getResult();
+  return k.bitcast(bits, k.vf);
 }
 
-void expandTileDot(KernelBuilder &k, const TileDot &dot) {
-  VectorType bytes = k.vectorOf(64, k.i8Type);
-  k.loop(k.i64(0), k.i64(kTileRows), 1, [&](Value row) {
-    Value codes = k.at(dot.a, k.mul(row, dot.rowStrideBytes)), sum = k.splatInt(0);
-    for (int64_t quad = 0; quad < 8; ++quad) {
-      Value a = k.bitcast(k.broadcast(k.load(k.i32Type, codes, 4 * quad)), bytes);
-      sum = k.add(sum, sumOfProducts(k, k.load(bytes, dot.b, 64 * quad), /*xSigned=*/true, a, 4));
-    }
-    k.store(sum, k.at(dot.product, k.mul(row, 64)));
-  });
-}
-
-} // namespace
-
-void llmc::cpu::beginTiles(KernelBuilder &k) {
-  if (!usesTiles(k))
-    return;
-  // Intel SDM volume 1, "XTILECFG": palette 1, then at byte 16 the bytes per row of tiles 0 .. 7 (16 bits each), and at
-  // byte 48 their rows (8 bits each). Tiles 0 and 1 are products, 2 and 3 rows of inputs, 4 and 5 weights.
-  SmallVector<uint8_t> config(64, 0);
-  config[0] = 1;
-  for (int64_t set : {0, 1}) {
-    config[16 + 2 * set] = 64;
-    config[16 + 2 * (2 + set)] = 32;
-    config[16 + 2 * (4 + set)] = 64;
-    config[48 + set] = config[48 + 2 + set] = kTileRows;
-    config[48 + 4 + set] = 8;
+Value llmc::cpu::sumOfProducts(KernelBuilder &k, Value x, bool xSigned, Value y, int64_t count) {
+  Value sum;
+  for (int64_t i = 0; i < count; ++i) {
+    Value product =
+        arith::MulIOp::create(k.b, strided(k, x, i, count, xSigned), strided(k, y, i, count, /*isSigned=*/true));
+    sum = sum ? k.add(sum, product) : product;
   }
-  Value buffer = k.allocate(64);
-  auto type = k.vectorOf(64, k.i8Type);
-  k.store(arith::ConstantOp::create(k.b, DenseElementsAttr::getFromRawBuffer(
-                                             type, ArrayRef<char>(reinterpret_cast<char *>(config.data()), 64))),
-          buffer);
-  callTiles(k, "llvm.x86.ldtilecfg", {buffer});
-}
-
-void llmc::cpu::endTiles(KernelBuilder &k) {
-  if (usesTiles(k))
-    callTiles(k, "llvm.x86.tilerelease", {});
-}
-
-void llmc::cpu::emitTileDot(KernelBuilder &k, const TileDot &dot) {
-  if (!usesTiles(k))
-    return expandTileDot(k, dot);
-  Value product = tileNumber(k, dot.set), a = tileNumber(k, 2 + dot.set), b = tileNumber(k, 4 + dot.set);
-  callTiles(k, "llvm.x86.tilezero", {product});
-  callTiles(k, "llvm.x86.tileloadd64", {a, dot.a, k.i64(dot.rowStrideBytes)});
-  callTiles(k, "llvm.x86.tileloadd64", {b, dot.b, k.i64(64)});
-  callTiles(k, rowOf(Instruction::TileDotS8).intrinsic, {product, a, b});
-  callTiles(k, "llvm.x86.tilestored64", {product, dot.product, k.i64(64)});
+  return sum;
 }
 
 Value llmc::cpu::roundToBf16(KernelBuilder &k, Value vector) {

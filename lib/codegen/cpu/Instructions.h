@@ -17,8 +17,9 @@ enum class Instruction {
   MaddS16,
   // (a s8[32], b s8[32]) -> a * sign(b).
   SignS8,
-  // Matrix tiles, in memory: emitTileDot below.
+  // Matrix tiles: MatrixTiles.h.
   TileDotS8,
+  TileDotBf16,
 };
 
 struct InstructionRow {
@@ -35,19 +36,12 @@ const InstructionRow &rowOf(Instruction instruction);
 bool isLegal(Instruction instruction, const CpuTarget &target);
 mlir::Value emitInstruction(KernelBuilder &kernel, Instruction instruction, mlir::ValueRange operands);
 
-constexpr int64_t kTileRows = 16, kTileProductBytes = 16 * 16 * 4;
-// product[r][n] = sum_k a[r][k] * b[k / 4][n][k % 4], exact, for 16 rows and columns and 32 k: a s8, rows
-// `rowStrideBytes` apart; b s8 [8][16][4]; product s32 [16][16]. Products of different sets (0 or 1) overlap in time.
-struct TileDot {
-  int64_t set;
-  mlir::Value a;
-  int64_t rowStrideBytes;
-  mlir::Value b, product;
-};
-void emitTileDot(KernelBuilder &kernel, const TileDot &dot);
-// Around tile products: configures the tiles of this thread, and gives their state back.
-void beginTiles(KernelBuilder &kernel);
-void endTiles(KernelBuilder &kernel);
+// Subnormal f32 values become zero of the same sign: what the bf16 instructions do to inputs and results.
+mlir::Value flushSubnormal(KernelBuilder &kernel, mlir::Value vector);
+// The odd or even elements of sixteen pairs of bf16 (one i32 each) as f32.
+mlir::Value halfOfPairs(KernelBuilder &kernel, mlir::Value words, bool odd);
+// Sums of `count` neighbouring products of bytes or shorts, in s32.
+mlir::Value sumOfProducts(KernelBuilder &kernel, mlir::Value x, bool xSigned, mlir::Value y, int64_t count);
 
 // Conversions that are plain integer arithmetic on every target, so that all targets agree to the bit.
 // f32[16] -> bf16[16], to nearest even, NaN stays NaN.

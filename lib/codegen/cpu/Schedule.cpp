@@ -1,6 +1,6 @@
 // The choice of kernels: row blocks from cache sizes, kernel rows from the number of registers.
 #include "lib/codegen/cpu/Schedule.h"
-#include "lib/codegen/cpu/Instructions.h"
+#include "lib/codegen/cpu/MatrixTiles.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -30,6 +30,13 @@ Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
   Schedule schedule;
   schedule.shape = TaskShape::Dot;
   bool bf16 = weight.getForm() == llm::WeightForm::BF16, dot = bf16 && target.hasBf16Dot;
+  if (bf16 && target.hasBf16Tiles) {
+    schedule.kernelRows = schedule.tileRows = kTileRows;
+    schedule.instruction = "tdpbf16ps";
+    schedule.rowBlock = chooseRowBlock(weight.getShape()[1] * 2, 2 * kTileRows, target);
+    schedule.reason = "bf16 weights";
+    return schedule;
+  }
   // Many rows of two vectors read each weight less often than few rows of four: 12 x 2 and 6 x 4 are the same sums.
   schedule.kernelRows = target.vectorRegisters == 32 ? 12 : 6;
   schedule.instruction = dot ? "vdpbf16ps" : "fma";

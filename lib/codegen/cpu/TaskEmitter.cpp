@@ -29,7 +29,7 @@ private:
 
   // Rows that buffers of a row block hold: whole groups of matrix tiles.
   int64_t blockRows() const {
-    int64_t group = std::max<int64_t>(schedule.tileRows, 1);
+    int64_t group = schedule.tileRows ? kPairRows : 1;
     return (schedule.rowBlock + group - 1) / group * group;
   }
   // This worker's part of 0 .. count - 1, in whole units.
@@ -136,13 +136,17 @@ void TaskEmitter::emitRowBlock(Operation *dot, const PackedLayout &weight, RowAr
         emitFewRows(weight, count, rowsFrom(input, first), tile, result);
         finish(column, first, count);
       });
-    int64_t few = schedule.tileRows / 2;
-    k.when(k.less(k.i64(few), rows), [&] { emitTiledDot(k, weight, rows, input, tile, result); });
-    k.when(k.less(rows, k.i64(few + 1)), [&] {
-      rowGroups([&](Value first, Value count) {
-        emitFewRows(weight, count, rowsFrom(input, first), tile, rowsFrom(result, first));
+    if (weight.isQuantized()) {
+      int64_t few = schedule.tileRows / 2;
+      k.when(k.less(k.i64(few), rows), [&] { emitTiledQuantizedDot(k, weight, rows, input, tile, result); });
+      k.when(k.less(rows, k.i64(few + 1)), [&] {
+        rowGroups([&](Value first, Value count) {
+          emitFewRows(weight, count, rowsFrom(input, first), tile, rowsFrom(result, first));
+        });
       });
-    });
+    } else {
+      emitTiledPairDot(k, weight, rows, input, tile, result);
+    }
     finish(column, k.i64(0), rows);
   });
 }

@@ -57,6 +57,7 @@ TEST(CpuTarget, ClaimsNoInstructionThatItDoesNotRequire) {
     SCOPED_TRACE(target.name);
     EXPECT_TRUE(!target.hasBf16Dot || target.needs("avx512_bf16"));
     EXPECT_TRUE(!target.hasVnni || target.needs("avx512_vnni"));
+    EXPECT_TRUE(!target.hasBf16Tiles || (target.needs("amx-tile") && target.needs("amx-bf16")));
     EXPECT_TRUE(!target.hasInt8Tiles || (target.needs("amx-tile") && target.needs("amx-int8")));
     EXPECT_EQ(target.vectorBits, target.needs("avx512f") ? 512 : 256);
     EXPECT_EQ(target.vectorRegisters, target.needs("avx512f") ? 32 : 16);

@@ -67,17 +67,17 @@ TEST(Pack, F32ByteByByte) {
 }
 
 TEST(Pack, Bf16ByteByByte) {
-  // K = 33: 17 pairs, the last with a zero behind it. 70 rows: tiles of 40, padded to 48.
+  // K = 33: 32 pairs, with zeros behind the last element. 70 rows: tiles of 40, padded to 48.
   PackedLayout layout = matrixLayout(70, 33, WeightForm::BF16, 40);
   std::vector<float> values = gaussian(70 * 33, 2);
   std::vector<uint8_t> packed = packFloats(values, layout);
   for (size_t tile = 0; tile < 2; ++tile)
     for (size_t p = 0; p < 48; ++p)
-      for (size_t k = 0; k < 34; ++k) {
+      for (size_t k = 0; k < 64; ++k) {
         size_t row = tile * 40 + p;
         bool present = p < 40 && row < 70 && k < 33;
         uint16_t expected = present ? bf16FromF32(values[row * 33 + k]) : 0;
-        EXPECT_EQ(at<uint16_t>(packed, tile * 48 * 17 * 4 + ((k / 2 * 48 + p) * 2 + k % 2) * 2), expected);
+        EXPECT_EQ(at<uint16_t>(packed, tile * 48 * 32 * 4 + ((k / 2 * 48 + p) * 2 + k % 2) * 2), expected);
       }
 }
 

@@ -127,12 +127,13 @@ struct ExpectedCache {
 };
 
 ExpectedCache expectQueryKeyValue(const PackedWeight &weight, const std::vector<float> &bias,
-                                  const std::vector<float> &x, const std::vector<float> &rope, const Batch &batch) {
+                                  const std::vector<float> &x, const std::vector<float> &rope, const Batch &batch,
+                                  const std::string &target) {
   ExpectedCache expected;
   // Every page holds two layers: this cache is the second.
   expected.kv.assign(static_cast<size_t>(batch.numPages * 2 * kPageElements), 0xffff);
   for (int64_t row = 0; row < batch.rows(); ++row) {
-    std::vector<float> h = referenceDot(weight, rowOf(x, row, kDepth));
+    std::vector<float> h = referenceDot(weight, rowOf(x, row, kDepth), target);
     const float *cosine = &rope[static_cast<size_t>(row * 16)], *sine = cosine + 8;
     for (size_t c = 0; c < 128; ++c)
       h[c] += bias[c];
@@ -164,7 +165,6 @@ void checkQueryKeyValue(const std::string &form) {
   Batch batch({{29, 5}, {0, 3}}, kPage);
   std::vector<float> bias = randomFloats(128, state), x = randomFloats(batch.rows() * kDepth, state),
                      rope = randomFloats(batch.rows() * 16, state);
-  ExpectedCache expected = expectQueryKeyValue(weight, bias, x, rope, batch);
   size_t biasAt = (weight.bytes.size() + 63) / 64 * 64;
   std::string text = fill(kQueryKeyValue, {{"PRODUCT", productOf(form)},
                                            {"TURN", kTurn},
@@ -178,6 +178,7 @@ void checkQueryKeyValue(const std::string &form) {
   std::copy(weight.bytes.begin(), weight.bytes.end(), weights.data());
   std::copy(bias.begin(), bias.end(), weights.floats() + biasAt / 4);
   for (const Way &way : waysOf(form)) {
+    ExpectedCache expected = expectQueryKeyValue(weight, bias, x, rope, batch, way.target);
     auto program = StepProgram::compile(text, way.target, way.emulate);
     ASSERT_TRUE(program);
     for (int workers : {1, 3}) {
@@ -254,7 +255,7 @@ void checkGated(const std::string &form) {
     memory.arena = arena.data();
     program->run(Batch({{0, rows}}, 64), memory, 2);
     for (int64_t row = 0; row < rows; ++row) {
-      std::vector<float> product = referenceDot(places, rowOf(x, row, kDepth));
+      std::vector<float> product = referenceDot(places, rowOf(x, row, kDepth), way.target);
       for (int64_t c = 0; c < channels; ++c)
         ASSERT_EQ(arena.floats()[kMaxTokens * 64 + row * 64 + c],
                   std::max(product[placeOf(c)], 0.0f) * product[placeOf(channels + c)])
@@ -316,7 +317,8 @@ void checkLogits(const std::string &form, bool softcap) {
       memory.logits = logits.data();
       program->run(batch, memory, workers);
       for (int64_t row = 0; row < 3; ++row) {
-        std::vector<float> product = referenceDot(weight, rowOf(x, batch.logitRows[static_cast<size_t>(row)], kDepth));
+        std::vector<float> product =
+            referenceDot(weight, rowOf(x, batch.logitRows[static_cast<size_t>(row)], kDepth), way.target);
         for (int64_t n = 0; n < words; ++n) {
           float actual = logits[static_cast<size_t>(row * words + n)], raw = product[static_cast<size_t>(n)];
           // tanh is a rational function of 7 ulp at most: 7 * 2^-24 of 1, times the cap of 2.

@@ -4,6 +4,7 @@
 #include "lib/codegen/cpu/CompileProgram.h"
 #include "lib/codegen/cpu/Link.h"
 #include "lib/codegen/cpu/LowerToObject.h"
+#include "lib/codegen/cpu/MatrixTiles.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/lib/codegen/cpu/PackedWeight.h"
 #include <cstdio>
@@ -83,7 +84,8 @@ Value emitOn(KernelBuilder &k, Instruction instruction, Value in) {
     return emitInstruction(k, instruction, {k.load(shorts, in, 64), k.load(shorts, in, 128)});
   }
   case Instruction::TileDotS8:
-    break; // has a test of its own
+  case Instruction::TileDotBf16:
+    break; // have tests of their own
   }
   return {};
 }
@@ -151,10 +153,10 @@ TEST(Instructions, TileProductsAreExact) {
       bool emulate = test % 2;
       auto body = [&](KernelBuilder &k, Value in) {
         Value product = k.allocate(2 * kTileProductBytes);
-        beginTiles(k);
+        beginByteTiles(k);
         for (int64_t set : {0, 1})
-          emitTileDot(k, {set, k.at(in, set * 16 * rowStride), rowStride, k.at(in, bAt + set * 512),
-                          k.at(product, set * kTileProductBytes)});
+          emitByteTiles(k, {set, k.at(in, set * 16 * rowStride), rowStride, k.at(in, bAt + set * 512),
+                            k.at(product, set * kTileProductBytes)});
         endTiles(k);
         return k.add(k.load(k.vi, product, row * 64), k.load(k.vi, product, kTileProductBytes + row * 64));
       };
@@ -174,6 +176,47 @@ TEST(Instructions, TileProductsAreExact) {
           std::memcpy(&sum, &out[static_cast<size_t>(4 * n)], 4);
           ASSERT_EQ(sum, expected) << "row " << row << " column " << n;
         }
+      }
+    }
+  }
+}
+
+// Pairs of bf16 on two by two tiles of which the last row is missing, against the expansion, bit for bit.
+TEST(Instructions, PairTilesAgreeWithTheirExpansion) {
+  constexpr int64_t depth = 2, aStride = 64 * depth + 16, bStep = 128, bAt = 32 * aStride, rows = 31;
+  for (const Way &way : runnableWays()) {
+    SCOPED_TRACE(nameOf(way));
+    CpuTarget target = *findCpuTarget(way.target);
+    if (way.emulate || !isLegal(Instruction::TileDotBf16, target))
+      continue;
+    for (int64_t row : {0, 15, 16, 30}) {
+      auto body = [&](KernelBuilder &k, Value in) {
+        PairTiles tiles;
+        tiles.rows = k.i64(rows);
+        tiles.rowTiles = 2;
+        tiles.a = in;
+        tiles.aStrideBytes = aStride;
+        tiles.b = k.at(in, bAt);
+        tiles.bStepBytes = bStep;
+        const int64_t columns[] = {0, 64};
+        tiles.columns = columns;
+        tiles.depth = depth;
+        tiles.result = k.allocate(32 * 128);
+        tiles.resultStrideBytes = 128;
+        beginPairTiles(k, k.i64(kTileRows));
+        emitPairTiles(k, tiles);
+        endTiles(k);
+        return k.load(k.vf, k.at(tiles.result, row * 128), row % 2 * 64);
+      };
+      Function machine(target, /*emulate=*/false, body), expansion(target, /*emulate=*/true, body);
+      uint64_t state = 11;
+      for (int round = 0; round < 400; ++round) {
+        AlignedBytes in(bAt + 16 * depth * bStep);
+        fillInput(in, state, round, true);
+        std::vector<uint8_t> a = machine(in.data()), b = expansion(in.data());
+        for (size_t at = 0; at < 64; at += 4)
+          if (!(hasNaN(a, at) && hasNaN(b, at)))
+            ASSERT_EQ(std::memcmp(&a[at], &b[at], 4), 0) << "column " << at / 4 << " of row " << row;
       }
     }
   }

@@ -29,7 +29,7 @@ inline PackedWeight makePlain(PackedWeight w, uint64_t &state) {
   w.values.resize(static_cast<size_t>(w.rows * w.columns));
   for (float &value : w.values)
     value = bf16 ? fromBf16(bf16Bits(randomFloat(state))) : randomFloat(state);
-  int64_t padded = (w.tile + 15) / 16 * 16, steps = bf16 ? (w.columns + 1) / 2 : w.columns;
+  int64_t padded = (w.tile + 15) / 16 * 16, steps = bf16 ? (w.columns + 31) / 32 * 16 : w.columns;
   int64_t tiles = (w.rows + w.tile - 1) / w.tile;
   w.bytes.assign(static_cast<size_t>(tiles * padded * steps * 4), 0);
   for (int64_t n = 0; n < w.rows; ++n)
@@ -102,8 +102,21 @@ inline PackedWeight makeWeight(const std::string &form, int64_t rows, int64_t co
   return form == "f32" || form == "bf16" ? makePlain(std::move(w), state) : makeQuantized(std::move(w), state);
 }
 
-// One row times the whole weight, in the order that tile.dot and tile.scaled_dot document.
-inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float> x) {
+// The sum of bf16 products that matrix tiles make: of every 32 k the even and the odd ones apart.
+inline float sumOfPairTiles(const float *row, const std::vector<float> &x) {
+  float sum = 0;
+  for (size_t block = 0; block < x.size(); block += 32) {
+    float parts[2] = {};
+    for (size_t k = block; k < std::min(block + 32, x.size()); ++k)
+      parts[k % 2] = std::fma(x[k], row[k], parts[k % 2]);
+    sum += parts[0] + parts[1];
+  }
+  return sum;
+}
+
+// One row times the whole weight, in the order that tile.dot and tile.scaled_dot document, on this target.
+inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float> x, const std::string &target) {
+  bool pairTiles = findCpuTarget(target)->hasBf16Tiles;
   std::vector<float> y(static_cast<size_t>(w.rows), 0.0f);
   if (w.form == "f32" || w.form == "bf16") {
     if (w.form == "bf16")
@@ -115,6 +128,8 @@ inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float>
       if (w.form == "f32")
         for (int64_t k = 0; k < w.columns; ++k)
           sum = std::fma(row[k], x[static_cast<size_t>(k)], sum);
+      else if (pairTiles)
+        sum = sumOfPairTiles(row, x);
       else
         for (int64_t k = 0; k < w.columns; k += 2) {
           if (k + 1 < w.columns)

@@ -1,7 +1,7 @@
 // Many rows times one tile of a quantised weight through matrix tiles: the exact sums of a group come from one tile
 // product, what follows is done per row in the order of the kernels for few rows, so both agree to the bit.
 #include "lib/codegen/cpu/DotKernels.h"
-#include "lib/codegen/cpu/Instructions.h"
+#include "lib/codegen/cpu/MatrixTiles.h"
 
 using namespace mlir;
 using namespace llmc;
@@ -61,8 +61,8 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input
   auto productAt = [](int64_t group, int64_t plane) { return (2 * plane + group) * kTileProductBytes; };
   for (int64_t plane : {0, 1})
     for (int64_t group : {0, 1})
-      emitTileDot(k, {group, k.at(codes, plane * layout.lowAt + 32 * group), input.strideBytes,
-                      k.at(groups, group * kGroupBytes), k.at(products, productAt(group, plane))});
+      emitByteTiles(k, {group, k.at(codes, plane * layout.lowAt + 32 * group), input.strideBytes,
+                        k.at(groups, group * kGroupBytes), k.at(products, productAt(group, plane))});
   for (int64_t group : {0, 1}) {
     Value scales = k.load(k.vf, groups, group * kGroupBytes + kScalesAt), minima;
     if (weight.form == llm::WeightForm::I4M)
@@ -84,10 +84,10 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input
 
 } // namespace
 
-void llmc::cpu::emitTiledDot(KernelBuilder &k, const PackedLayout &weight, Value rows, RowArray input, Value tile,
-                             RowArray result) {
+void llmc::cpu::emitTiledQuantizedDot(KernelBuilder &k, const PackedLayout &weight, Value rows, RowArray input,
+                                      Value tile, RowArray result) {
   Value panel = k.allocate(weight.numGroups() * kGroupBytes), products = k.allocate(4 * kTileProductBytes);
-  beginTiles(k);
+  beginByteTiles(k);
   k.loop(k.i64(0), k.i64(vectorsOf(weight)), 1, [&](Value vector) {
     unpackPanel(k, weight, k.at(tile, k.mul(vector, weight.blockBytes())), panel);
     k.loop(k.i64(0), rows, kTileRows, [&](Value first) {
