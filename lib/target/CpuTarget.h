@@ -34,6 +34,9 @@ struct CpuTarget {
   // Bytes ahead of a weight stream that one-row kernels prefetch; 0 where the hardware does better alone.
   int64_t prefetchBytes = 0;
 
+  // The same for matrix tiles of few rows.
+  int64_t tilePrefetchBytes = 0;
+
   // The same for kernels of many rows, whose weights come from the second-level cache.
   int64_t cachePrefetchBytes = 0;
 

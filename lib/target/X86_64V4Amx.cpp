@@ -10,7 +10,8 @@ llmc::CpuTarget llmc::makeX86_64V4Amx() {
   target.hasBf16Dot = false;
   target.hasInt8Tiles = true;
   target.hasBf16Tiles = true;
-  // A core reads 13 instead of 10 GB/s from memory, 25 instead of 15 where pages are huge.
+  // Decoding SmolLM2 in bf16 reads 14.2 instead of 13.2 GB/s, with quantised weights 13 instead of 10; a plain read 17.
+  target.tilePrefetchBytes = 16384;
   target.prefetchBytes = 8192;
   target.cachePrefetchBytes = 2048;
   target.l1Bytes = 48 << 10;

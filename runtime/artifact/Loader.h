@@ -22,6 +22,8 @@ public:
   const Manifest &manifest() const { return manifest_; }
   // Page aligned, so every weight is at a multiple of artifactAlignment. Valid as long as this object lives.
   std::span<const uint8_t> weights() const { return weights_->bytes(); }
+  // The memory behind a range of weights is given back until they are read again: for a caller that has its own copy.
+  void dropWeightPages(size_t offset, size_t size) const { weights_->dropPages(offset, size); }
   // Null after openForInspection.
   llmc_step_function step() const { return step_; }
   // A section as text: tokenizer, template, dispatch manifest. Hashed again on the way: the file may have changed.

@@ -64,6 +64,7 @@ Status Engine::allocate(const EngineOptions &options) {
   const Manifest &m = manifest();
   int32_t threads = options.threads > 0 ? options.threads : std::min(usableCores(), m.maxWorkers);
   LLMC_ASSIGN_OR_RETURN(pool_, ThreadPool::create(threads));
+  LLMC_ASSIGN_OR_RETURN(weights_, WeightMemory::place(artifact_, options.weights, *pool_));
   auto rows = static_cast<uint64_t>(m.maxLogitRows), vocabulary = static_cast<uint64_t>(m.vocabulary);
   // checkManifest has seen that none of these products overflows, but for the records, which are no part of the plan.
   LLMC_ASSIGN_OR_RETURN(arena_, MemoryRegion::map(m.arenaBytes, "activations"));
@@ -83,7 +84,7 @@ Status Engine::allocate(const EngineOptions &options) {
   }
   for (int32_t worker = 0; worker < threads; ++worker) {
     llmc_step_context context = {};
-    context.weights = artifact_.weights().data();
+    context.weights = weights_.data();
     context.arena = arena_.data();
     context.kv = kv_.data();
     context.scratch = scratch_[static_cast<size_t>(worker)].data();

@@ -1,5 +1,6 @@
-// Engine: an artifact made ready to run. Loading maps the weights and allocates the whole memory plan once; step() then
-// allocates nothing. All calls on one engine come from one thread at a time; the workers are the engine's own.
+// Engine: an artifact made ready to run. Loading maps or copies the weights and allocates the whole memory plan once;
+// step() then allocates nothing. All calls on one engine come from one thread at a time; the workers are the engine's
+// own.
 //
 // Two ways to use it: add sequences and call step() until idle(), or forward() for the logits of given tokens.
 #pragma once
@@ -8,6 +9,7 @@
 #include "runtime/engine/Sampler.h"
 #include "runtime/engine/Scheduler.h"
 #include "runtime/engine/ThreadPool.h"
+#include "runtime/engine/WeightMemory.h"
 #include <functional>
 #include <memory>
 #include <span>
@@ -19,6 +21,7 @@ struct EngineOptions {
   int32_t maxSequences = 0; // at once; 0 = what the artifact was compiled for, which is also the most
   int32_t chunkTokens = 0;  // most prompt tokens of a sequence per step; 0 = as many as a step holds
   int32_t maxWaiting = 1024;
+  WeightPlacement weights = WeightPlacement::Choose;
   bool recordHidden = false; // allocate room for the residual stream, which forward() then hands out
 };
 
@@ -116,6 +119,7 @@ private:
   LoadedArtifact artifact_;
   Scheduler scheduler_;
   std::unique_ptr<ThreadPool> pool_;
+  WeightMemory weights_;
   MemoryRegion arena_, kv_, logits_, record_;
   std::vector<MemoryRegion> scratch_; // per worker: no worker can reach another's
   std::vector<llmc_step_context> contexts_;

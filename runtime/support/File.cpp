@@ -145,6 +145,15 @@ MappedFile::~MappedFile() {
     ::munmap(const_cast<uint8_t *>(data_), size_);
 }
 
+void MappedFile::dropPages(size_t offset, size_t size) const {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  size_t first = (offset + page - 1) / page * page, end = (offset + size) / page * page;
+  if (offset + size == size_)
+    end = size_;
+  if (first < end) // advice only
+    ::madvise(const_cast<uint8_t *>(data_) + first, end - first, MADV_DONTNEED);
+}
+
 Status MappedFile::checkUnchanged() const {
   struct stat st = {};
   if (::stat(path_.c_str(), &st) != 0)

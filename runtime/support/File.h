@@ -42,6 +42,8 @@ public:
   const std::string &path() const { return path_; }
   const FileIdentity &identity() const { return identity_; }
   Status checkUnchanged() const;
+  // Gives the memory of whole pages in this range back; their bytes are read anew when they are wanted.
+  void dropPages(size_t offset, size_t size) const;
 
 private:
   MappedFile() = default;

@@ -4,6 +4,7 @@
 #include "runtime/support/File.h"
 #include "runtime/support/Json.h"
 #include "runtime/support/Limits.h"
+#include "runtime/support/MachineMemory.h"
 #include "runtime/support/UsableCores.h"
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Compile.h"

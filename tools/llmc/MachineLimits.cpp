@@ -1,9 +1,9 @@
 #include "tools/llmc/MachineLimits.h"
 #include "runtime/support/CpuFeatures.h"
+#include "runtime/support/MachineMemory.h"
 #include "tools/llmc/BestTime.h"
 #include "tools/llmc/ChildProbe.h"
 #include <algorithm>
-#include <fstream>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -49,12 +49,6 @@ Read widestRead() {
 using Read = void (*)(const uint8_t *bytes, size_t size);
 Read widestRead() { return nullptr; }
 #endif
-
-uint64_t readNumber(const std::string &path) {
-  std::ifstream file(path);
-  uint64_t number = 0;
-  return file >> number ? number : 0; // "max" is no number
-}
 
 // Memory that is given back at the end, in huge pages where there are any.
 class Pages {
@@ -136,26 +130,6 @@ StatusOr<double> readCache(Read read, MemoryLevel level, int32_t threads) {
 }
 
 } // namespace
-
-MachineMemory machineMemory() {
-  MachineMemory memory;
-  std::ifstream file("/proc/meminfo");
-  for (std::string name, unit; file >> name;) {
-    uint64_t kilobytes = 0;
-    file >> kilobytes;
-    std::getline(file, unit);
-    if (name == "MemTotal:")
-      memory.totalBytes = kilobytes << 10;
-    if (name == "MemAvailable:")
-      memory.availableBytes = kilobytes << 10;
-  }
-  if (uint64_t limit = readNumber("/sys/fs/cgroup/memory.max")) {
-    uint64_t used = std::min(limit, readNumber("/sys/fs/cgroup/memory.current"));
-    memory.totalBytes = std::min(memory.totalBytes, limit);
-    memory.availableBytes = std::min(memory.availableBytes, limit - used);
-  }
-  return memory;
-}
 
 std::string memoryLevelName(MemoryLevel level) {
   const char *names[] = {"L1", "L2", "L3", "memory"};

@@ -7,12 +7,6 @@
 
 namespace llmc {
 
-struct MachineMemory {
-  uint64_t totalBytes = 0, availableBytes = 0;
-};
-// Of /proc/meminfo, narrowed to the limit of the cgroup; zeros where unknown.
-MachineMemory machineMemory();
-
 enum class MemoryLevel { L1, L2, L3, Memory };
 inline constexpr MemoryLevel memoryLevels[] = {MemoryLevel::L1, MemoryLevel::L2, MemoryLevel::L3, MemoryLevel::Memory};
 std::string memoryLevelName(MemoryLevel level); // "L1", "memory"

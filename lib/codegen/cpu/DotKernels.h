@@ -43,7 +43,7 @@ void emitTiledQuantizedDot(KernelBuilder &kernel, const PackedLayout &weight, ml
                            mlir::Value tile, RowArray result);
 
 // bf16 weights through matrix tiles, for any number of rows, whose bits do not depend on it; reads and writes whole
-// groups of kPairRows rows.
+// groups of kPairRows rows. Between beginPairTiles for min(rows, kTileRows) and endTiles.
 constexpr int64_t kPairRows = 32;
 bool usesPairTiles(KernelBuilder &kernel, const PackedLayout &weight);
 void emitTiledPairDot(KernelBuilder &kernel, const PackedLayout &weight, mlir::Value rows, RowArray input,

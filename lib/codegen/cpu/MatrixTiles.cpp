@@ -154,7 +154,7 @@ void llmc::cpu::emitPairTiles(KernelBuilder &k, const PairTiles &tiles) {
     for (int64_t c = 0; c < count; ++c) {
       Value weights = tileNumber(k, kPairWeights + c % 2);
       for (int64_t step = 0; tiles.prefetchBytes && step < 16; ++step)
-        k.prefetch(b, tiles.columns[c] + step * tiles.bStepBytes + tiles.prefetchBytes, KernelBuilder::Cache::Second);
+        k.prefetch(b, tiles.columns[c] + step * tiles.bStepBytes + tiles.prefetchBytes, KernelBuilder::Cache::First);
       loadTile(k, weights, k.at(b, tiles.columns[c]), tiles.bStepBytes);
       for (int64_t r = 0; r < tiles.rowTiles; ++r)
         callTiles(k, rowOf(Instruction::TileDotBf16).intrinsic,

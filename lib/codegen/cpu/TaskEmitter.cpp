@@ -3,6 +3,7 @@
 #include "lib/codegen/cpu/AttendKernel.h"
 #include "lib/codegen/cpu/CompileUnits.h"
 #include "lib/codegen/cpu/DotKernels.h"
+#include "lib/codegen/cpu/MatrixTiles.h"
 #include "runtime/llmc_abi.h"
 
 using namespace mlir;
@@ -128,6 +129,9 @@ void TaskEmitter::emitRowBlock(Operation *dot, const PackedLayout &weight, RowAr
     k.loop(k.i64(0), rows, schedule.kernelRows,
            [&](Value first) { body(first, k.min(k.sub(rows, first), k.i64(schedule.kernelRows))); });
   };
+  bool pairTiles = usesPairTiles(k, weight);
+  if (pairTiles)
+    beginPairTiles(k, k.min(rows, k.i64(kTileRows)));
   // Column tiles outermost: a tile of the weight is read from memory once and then stays in cache for all rows.
   k.loop(fromColumn, toColumn, 1, [&](Value column) {
     Value tile = k.at(weights, k.mul(column, tileBytesOf(weight)));
@@ -136,7 +140,9 @@ void TaskEmitter::emitRowBlock(Operation *dot, const PackedLayout &weight, RowAr
         emitFewRows(weight, count, rowsFrom(input, first), tile, result);
         finish(column, first, count);
       });
-    if (weight.isQuantized()) {
+    if (pairTiles) {
+      emitTiledPairDot(k, weight, rows, input, tile, result);
+    } else {
       int64_t few = schedule.tileRows / 2;
       k.when(k.less(k.i64(few), rows), [&] { emitTiledQuantizedDot(k, weight, rows, input, tile, result); });
       k.when(k.less(rows, k.i64(few + 1)), [&] {
@@ -144,11 +150,11 @@ void TaskEmitter::emitRowBlock(Operation *dot, const PackedLayout &weight, RowAr
           emitFewRows(weight, count, rowsFrom(input, first), tile, rowsFrom(result, first));
         });
       });
-    } else {
-      emitTiledPairDot(k, weight, rows, input, tile, result);
     }
     finish(column, k.i64(0), rows);
   });
+  if (pairTiles)
+    endTiles(k);
 }
 
 LogicalResult TaskEmitter::emitDot() {

@@ -27,19 +27,16 @@ void llmc::cpu::emitTiledPairDot(KernelBuilder &k, const PackedLayout &weight, V
     tiles.rows = rows;
     tiles.rowTiles = 1;
     tiles.a = input.pointer;
-    tiles.prefetchBytes = k.target.prefetchBytes;
-    beginPairTiles(k, rows);
+    tiles.prefetchBytes = k.target.tilePrefetchBytes;
     passes(4, [&](Value to) {
       tiles.result = to;
       emitPairTiles(k, tiles);
     });
-    endTiles(k);
   });
   // Two by two: each tile that is loaded takes part in two products.
   k.when(k.less(k.i64(kTileRows), rows), [&] {
     tiles.rowTiles = 2;
     tiles.prefetchBytes = 0;
-    beginPairTiles(k, k.i64(kTileRows));
     passes(2, [&](Value to) {
       k.loop(k.i64(0), rows, kPairRows, [&](Value first) {
         tiles.rows = k.min(k.sub(rows, first), k.i64(kPairRows));
@@ -48,6 +45,5 @@ void llmc::cpu::emitTiledPairDot(KernelBuilder &k, const PackedLayout &weight, V
         emitPairTiles(k, tiles);
       });
     });
-    endTiles(k);
   });
 }

@@ -1,0 +1,59 @@
+#include "runtime/engine/WeightMemory.h"
+#include "runtime/support/MachineMemory.h"
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+namespace llmc {
+namespace {
+
+constexpr uint64_t leastBytes = 8u << 20;   // what fits a cache or two gains nothing
+constexpr uint64_t spareBytes = 512u << 20; // left to everybody else
+constexpr size_t sliceBytes = 4u << 20;
+
+bool hugePagesAreOff() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string modes;
+  return !std::getline(file, modes) || modes.find("[never]") != std::string::npos;
+}
+
+bool isWorthCopying(uint64_t bytes) {
+  return bytes >= leastBytes && !hugePagesAreOff() && machineMemory().availableBytes >= bytes + spareBytes;
+}
+
+struct Copy {
+  const LoadedArtifact &artifact;
+  uint8_t *to;
+  size_t workers;
+};
+
+// Every worker takes every n-th slice.
+void copySlices(void *state, int32_t worker) {
+  const auto &copy = *static_cast<const Copy *>(state);
+  std::span<const uint8_t> from = copy.artifact.weights();
+  for (size_t at = static_cast<size_t>(worker) * sliceBytes; at < from.size(); at += copy.workers * sliceBytes) {
+    size_t size = std::min(sliceBytes, from.size() - at);
+    std::memcpy(copy.to + at, from.data() + at, size);
+    copy.artifact.dropWeightPages(at, size);
+  }
+}
+
+} // namespace
+
+StatusOr<WeightMemory> WeightMemory::place(const LoadedArtifact &artifact, WeightPlacement placement,
+                                           ThreadPool &pool) {
+  WeightMemory memory;
+  std::span<const uint8_t> weights = artifact.weights();
+  memory.data_ = weights.data();
+  if (weights.empty() || placement == WeightPlacement::Mapped ||
+      (placement == WeightPlacement::Choose && !isWorthCopying(weights.size())))
+    return memory;
+  LLMC_ASSIGN_OR_RETURN(memory.copy_, MemoryRegion::map(weights.size(), "the weights"));
+  memory.data_ = memory.copy_.data();
+  artifact.dropWeightPages(0, weights.size()); // checking them made all of them resident
+  Copy copy{artifact, memory.copy_.data(), static_cast<size_t>(pool.workers())};
+  pool.run(copySlices, &copy);
+  return memory;
+}
+
+} // namespace llmc

@@ -1,0 +1,52 @@
+// Weights where they were put: the same bytes in every place, and the place that was asked for.
+#include "runtime/engine/WeightMemory.h"
+#include "test/runtime/artifact/FakeArtifact.h"
+#include "test/runtime/support/TemporaryFolder.h"
+#include <cstring>
+#include <gtest/gtest.h>
+
+namespace llmc {
+namespace {
+
+using namespace test;
+
+class WeightMemoryTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    writeFakeArtifact(folder, fakeManifest(), fakeFiles());
+    StatusOr<LoadedArtifact> loaded = LoadedArtifact::open(folder);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    artifact.emplace(std::move(*loaded));
+  }
+  WeightMemory place(WeightPlacement placement, int32_t workers) {
+    auto pool = ThreadPool::create(workers);
+    EXPECT_TRUE(pool.ok());
+    StatusOr<WeightMemory> memory = WeightMemory::place(*artifact, placement, **pool);
+    EXPECT_TRUE(memory.ok()) << (memory.ok() ? "" : memory.status().message());
+    EXPECT_EQ(std::memcmp(memory->data(), artifact->weights().data(), artifact->weights().size()), 0);
+    return std::move(*memory);
+  }
+  TemporaryFolder temporary;
+  std::string folder = temporary.path() + "/fake.llmc";
+  std::optional<LoadedArtifact> artifact;
+};
+
+TEST_F(WeightMemoryTest, MappedIsTheFile) {
+  WeightMemory memory = place(WeightPlacement::Mapped, 1);
+  EXPECT_FALSE(memory.copied());
+  EXPECT_EQ(memory.data(), artifact->weights().data());
+}
+
+TEST_F(WeightMemoryTest, CopiedIsAlignedAndTheSame) {
+  for (int32_t workers : {1, 3}) {
+    WeightMemory memory = place(WeightPlacement::Copied, workers);
+    EXPECT_TRUE(memory.copied());
+    EXPECT_NE(memory.data(), artifact->weights().data());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % 64, 0u);
+  }
+}
+
+TEST_F(WeightMemoryTest, FewWeightsStayInTheFile) { EXPECT_FALSE(place(WeightPlacement::Choose, 1).copied()); }
+
+} // namespace
+} // namespace llmc
