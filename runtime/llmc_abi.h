@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define LLMC_ABI_VERSION 1
+#define LLMC_ABI_VERSION 2
 
 /* A ragged batch: the rows (tokens) of sequence s are query_start[s] .. query_start[s + 1] - 1, consecutive positions
  * of that sequence that end at length[s] - 1. T = num_tokens, S = num_sequences, R = num_logit_rows. */
@@ -50,6 +50,10 @@ typedef struct llmc_step_context {
   /* Returns when all workers of this step have called it; everything they wrote before is visible after. */
   void (*barrier)(void *barrier_state, int32_t worker);
   void *barrier_state;
+  /* Null, or called by every worker before each task it runs, with the task's number: its place in the dispatch
+   * manifest. `barrier` is called after each task, so that both together see all of a step. */
+  void (*trace)(void *trace_state, int32_t worker, int32_t task);
+  void *trace_state;
 } llmc_step_context;
 
 typedef void (*llmc_step_function)(const llmc_step_context *context);

@@ -91,4 +91,9 @@ StatusOr<std::string> LoadedArtifact::readSection(std::string_view file) const {
   return text;
 }
 
+StatusOr<DispatchManifest> LoadedArtifact::readDispatch() const {
+  LLMC_ASSIGN_OR_RETURN(std::string text, readSection(dispatchFile));
+  return parseDispatch(text, folder_ + "/" + dispatchFile);
+}
+
 } // namespace llmc

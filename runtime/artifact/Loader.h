@@ -1,6 +1,7 @@
 // Loader: opens an artifact folder, believes nothing in it before it is checked, and hands out the mapped weights and
 // the step function. One thread loads; what is loaded is read-only and may be read by any thread.
 #pragma once
+#include "runtime/artifact/Dispatch.h"
 #include "runtime/artifact/Manifest.h"
 #include "runtime/llmc_abi.h"
 #include "runtime/support/File.h"
@@ -28,6 +29,7 @@ public:
   llmc_step_function step() const { return step_; }
   // A section as text: tokenizer, template, dispatch manifest. Hashed again on the way: the file may have changed.
   StatusOr<std::string> readSection(std::string_view file) const;
+  StatusOr<DispatchManifest> readDispatch() const;
 
 private:
   LoadedArtifact() = default;

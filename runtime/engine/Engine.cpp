@@ -92,10 +92,9 @@ Status Engine::allocate(const EngineOptions &options) {
     context.record_rows = m.maxTokens;
     context.worker = worker;
     context.num_workers = threads;
-    context.barrier = ThreadPool::barrierOfPool;
-    context.barrier_state = pool_.get();
     contexts_.push_back(context);
   }
+  useHooks(nullptr);
   return {};
 }
 
@@ -125,6 +124,20 @@ void Engine::stepOnWorker(void *engine, int32_t worker) {
   self->artifact_.step()(&self->contexts_[static_cast<size_t>(worker)]);
 }
 
+void Engine::useHooks(StepTrace *trace) {
+  for (llmc_step_context &context : contexts_) {
+    context.barrier = trace ? StepTrace::barrierOfTrace : ThreadPool::barrierOfPool;
+    context.barrier_state = trace ? static_cast<void *>(trace) : pool_.get();
+    context.trace = trace ? StepTrace::launchOfTrace : nullptr;
+    context.trace_state = trace;
+  }
+}
+
+void Engine::trace(StepTrace *trace) {
+  trace_ = trace;
+  useHooks(nullptr);
+}
+
 bool Engine::compute() {
   const llmc_batch *batch = scheduler_.plan();
   stepTokens_ = batch ? batch->num_tokens : 0;
@@ -136,7 +149,13 @@ bool Engine::compute() {
       stepPromptTokens_ += span.tokens;
   for (llmc_step_context &context : contexts_)
     context.batch = batch;
+  if (trace_) {
+    bool traced = trace_->begin(*pool_, stepTokens_, stepPromptTokens_);
+    useHooks(traced ? trace_ : nullptr);
+  }
   pool_->run(stepOnWorker, this);
+  if (trace_)
+    trace_->end();
   scheduler_.advance();
   return true;
 }

@@ -8,6 +8,7 @@
 #include "runtime/engine/MemoryRegion.h"
 #include "runtime/engine/Sampler.h"
 #include "runtime/engine/Scheduler.h"
+#include "runtime/engine/StepTrace.h"
 #include "runtime/engine/ThreadPool.h"
 #include "runtime/engine/WeightMemory.h"
 #include <functional>
@@ -90,6 +91,9 @@ public:
   // Rows of the last step, and how many of them were prompt.
   int32_t stepTokens() const { return stepTokens_; }
   int32_t stepPromptTokens() const { return stepPromptTokens_; }
+  // From the next step on `trace` records what every worker does, until it is full; null ends it. It was made for this
+  // engine's threads and must live until then.
+  void trace(StepTrace *trace);
   // The sentence for an event that Failed.
   static std::string failure(const Event &event);
 
@@ -110,6 +114,7 @@ private:
   Status allocate(const EngineOptions &options);
   // Plans and runs; false when there was nothing to do.
   bool compute();
+  void useHooks(StepTrace *trace);
   void sampleRow(size_t row, const PlannedRow &planned);
   Finish finishOf(const Generation &generation, int32_t token) const;
   Status deliver(SequenceId firstId, const ForwardSink &sink) const;
@@ -123,6 +128,7 @@ private:
   MemoryRegion arena_, kv_, logits_, record_;
   std::vector<MemoryRegion> scratch_; // per worker: no worker can reach another's
   std::vector<llmc_step_context> contexts_;
+  StepTrace *trace_ = nullptr; // not ours
   Sampler sampler_;
   std::vector<Generation> generations_; // by entry of the scheduler
   std::vector<Event> events_;

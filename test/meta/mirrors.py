@@ -35,6 +35,7 @@ WITHOUT_MIRROR = {
     "lib/weights/Unpack.cpp": ("test/lib/weights/PackTest.cpp", "the inverse that packing is tested with"),
     "runtime/artifact/ManifestCheck.cpp": ("test/runtime/artifact/ManifestTest.cpp", "the checks of a manifest"),
     "runtime/engine/ArtifactText.cpp": ("test/runtime/engine/TextGenerationTest.cpp", "loads what generation uses"),
+    "runtime/engine/ChromeTrace.cpp": ("test/runtime/engine/StepTraceTest.cpp", "writes what that test records"),
     "runtime/engine/Forward.cpp": ("test/runtime/engine/EngineTest.cpp", "a part of the engine"),
     "runtime/engine/MemoryRegion.cpp": ("test/runtime/engine/EngineTest.cpp", "a part of the engine"),
     "runtime/engine/RuntimeC.cpp": ("test/runtime/engine/EngineTest.cpp", "forwards C calls to the engine"),

@@ -1,7 +1,8 @@
 #include "tools/llmc-run/RunCommand.h"
-#include "tools/llmc-run/IdsFile.h"
 #include "runtime/engine/ArtifactText.h"
+#include "runtime/engine/ChromeTrace.h"
 #include "runtime/engine/TextGeneration.h"
+#include "runtime/support/AtomicOutput.h"
 #include "runtime/support/Limits.h"
 #include "runtime/support/Progress.h"
 #include "tools/llmc-run/IdsFile.h"
@@ -21,6 +22,14 @@ struct Answer {
   std::vector<int32_t> promptIds, ids;
   std::string text;
   Finish finish = Finish::None;
+};
+
+constexpr size_t tracedSteps = 64;
+
+// What is recorded, and the names of what is in it.
+struct Tracing {
+  DispatchManifest manifest;
+  StepTrace trace;
 };
 
 struct Seconds {
@@ -55,6 +64,8 @@ private:
   Status generate();
   Status addWaiting(TextGeneration &generation);
   Status take(const TextEvent &event);
+  Status startTrace();
+  Status writeTrace();
   void report() const;
   void reportJson() const;
   bool streams() const { return !options_.json && answers_.size() == 1 && !options_.idsFile; }
@@ -62,6 +73,7 @@ private:
   const RunOptions &options_;
   std::ostream &out_, &err_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Tracing> tracing_; // where asked for
   std::optional<ArtifactText> text_;
   std::vector<Answer> answers_;
   std::map<SequenceId, size_t> answerOf_;
@@ -77,7 +89,9 @@ Status Run::run() {
   LLMC_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> prompts, promptIds());
   for (std::vector<int32_t> &ids : prompts)
     answers_.emplace_back().promptIds = std::move(ids);
+  LLMC_RETURN_IF_ERROR(startTrace());
   LLMC_RETURN_IF_ERROR(generate());
+  LLMC_RETURN_IF_ERROR(writeTrace());
   options_.json ? reportJson() : report();
   out_.flush();
   return out_.good() ? Status() : Status::error("cannot write the answer to standard output");
@@ -165,6 +179,26 @@ Status Run::take(const TextEvent &event) {
   if (streams())
     out_ << event.text << std::flush;
   return out_.good() ? Status() : Status::error("cannot write the answer to standard output");
+}
+
+Status Run::startTrace() {
+  if (options_.traceFile.empty())
+    return {};
+  LLMC_ASSIGN_OR_RETURN(DispatchManifest manifest, engine_->artifact().readDispatch());
+  size_t launches = launchesPerStep(manifest);
+  tracing_.reset(new Tracing{std::move(manifest), StepTrace(engine_->threads(), launches, tracedSteps)});
+  engine_->trace(&tracing_->trace);
+  return {};
+}
+
+Status Run::writeTrace() {
+  if (!tracing_)
+    return {};
+  engine_->trace(nullptr);
+  LLMC_RETURN_IF_ERROR(writeFileAtomically(options_.traceFile, chromeTrace(tracing_->trace, tracing_->manifest)));
+  err_ << "note: " << tracing_->trace.steps().size() << " steps are in " << options_.traceFile
+       << "; open it at https://ui.perfetto.dev\n";
+  return {};
 }
 
 void Run::report() const {

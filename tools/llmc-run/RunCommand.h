@@ -31,6 +31,7 @@ struct RunOptions {
   bool json = false;
   int32_t threads = 0;
   int32_t chunkTokens = 0;
+  std::string traceFile;     // "" or where the first steps go, for Perfetto
   double compileSeconds = 0; // for the report of a driver that compiled first
 };
 

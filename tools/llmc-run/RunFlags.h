@@ -33,6 +33,8 @@ inline void addRunFlags(CLI::App &app, RunOptions &options) {
   app.add_flag("--raw", options.raw, "no chat template: continue the text as it is");
   app.add_flag("--ignore-eos", options.ignoreEos, "go on after the model's end of sequence");
   app.add_option("--chunk", options.chunkTokens, "prompt tokens per step (0 = as many as a step holds)");
+  app.add_option("--trace", options.traceFile,
+                 "file for what each worker does in the first 64 steps; ui.perfetto.dev shows it");
   app.add_flag("--json", options.json, "one JSON object on standard output");
 }
 

@@ -1,8 +1,11 @@
 // Prefill and decode apart, after warm-up, and what they make of the machine's limits, measured in the same run.
+#include "runtime/engine/ChromeTrace.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/support/AtomicOutput.h"
 #include "tools/llmc/BenchRun.h"
 #include "tools/llmc/Compile.h"
 #include "tools/llmc/InstructionPeaks.h"
+#include "tools/llmc/KernelReport.h"
 #include "tools/llmc/MachineLimits.h"
 #include "tools/llmc/StepWork.h"
 #include "tools/llmc/WeightReport.h"
@@ -29,6 +32,7 @@ struct Measured {
   Peak prefillPeak, decodePeak; // many rows and few may be multiplied by different instructions
   double cacheBytesPerStep = 0; // of decode
   double decodeOfRead = 0, decodeOfPeak = 0, prefillOfPeak = 0;
+  Json kernels; // null unless asked for
 };
 
 Peak peakOf(const WeightReport &weights, int64_t rows, int32_t threads) {
@@ -43,7 +47,9 @@ Peak peakOf(const WeightReport &weights, int64_t rows, int32_t threads) {
 }
 
 void measureLimits(Measured &m, int64_t prefillRows, int64_t decodeRows) {
-  StatusOr<double> read = measureReadBandwidth(MemoryLevel::Memory, m.threads);
+  // As many bytes as a step of decode reads: a small model stays in a cache that a large one does not fit.
+  auto bytes = static_cast<uint64_t>(static_cast<double>(m.weights.bytesPerStep) + m.cacheBytesPerStep);
+  StatusOr<double> read = measureRereading(bytes, m.threads);
   if (read.ok())
     m.readBytesPerSecond = *read;
   else
@@ -68,6 +74,43 @@ void setAgainstLimits(Measured &m, const BenchCommand &command) {
       over((static_cast<double>(m.weights.bytesPerStep) + m.cacheBytesPerStep) * stepsPerSecond, m.readBytesPerSecond);
 }
 
+// Recorded steps of prefill and decode; the limits come later, when the engine is gone.
+struct Recorded {
+  Recorded(const BenchCommand &command, const Bench &bench, const DispatchManifest &dispatch, int32_t threads)
+      : prefills(threads, launchesPerStep(dispatch), static_cast<size_t>(command.repeat)),
+        decodes(threads, launchesPerStep(dispatch), static_cast<size_t>(bench.tracedDecodes())),
+        forFile(threads, launchesPerStep(dispatch), 1 + Bench::decodesInFile),
+        prefillShape(llmc::prefillShape(bench.tracedRows())),
+        decodeShape(llmc::decodeShape(command.streams, bench.tracedLength())) {}
+  StepTrace prefills, decodes, forFile;
+  StepShape prefillShape, decodeShape;
+};
+
+Status recordPrefill(const BenchCommand &command, Bench &bench, Recorded &recorded) {
+  if (command.kernels)
+    LLMC_RETURN_IF_ERROR(bench.tracePrefill(recorded.prefills, command.repeat));
+  return command.traceFile.empty() ? Status() : bench.tracePrefill(recorded.forFile, 1);
+}
+
+Status recordDecode(const BenchCommand &command, Bench &bench, const DispatchManifest &dispatch, Recorded &recorded) {
+  if (command.kernels)
+    LLMC_RETURN_IF_ERROR(bench.traceDecode(recorded.decodes, bench.tracedDecodes()));
+  if (command.traceFile.empty())
+    return {};
+  LLMC_RETURN_IF_ERROR(bench.traceDecode(recorded.forFile, Bench::decodesInFile));
+  return writeFileAtomically(command.traceFile, chromeTrace(recorded.forFile, dispatch));
+}
+
+Json reportKernels(const Recorded &recorded, const DispatchManifest &dispatch, const Measured &m) {
+  KernelLimits limits = measureKernelLimits(dispatch, {recorded.prefillShape, recorded.decodeShape},
+                                            m.readBytesPerSecond, m.weights.vectorBits, m.threads);
+  auto report = [&](const StepTrace &trace, const StepShape &shape) {
+    return kernelReport(dispatch, stepTimesOf(trace, dispatch), shape, limits);
+  };
+  return {{"prefill", report(recorded.prefills, recorded.prefillShape)},
+          {"decode", report(recorded.decodes, recorded.decodeShape)}};
+}
+
 StatusOr<Measured> measure(const BenchCommand &command) {
   LLMC_ASSIGN_OR_RETURN(std::string artifact, artifactFor(command.model, command.compile));
   EngineOptions options;
@@ -76,17 +119,22 @@ StatusOr<Measured> measure(const BenchCommand &command) {
   Measured result;
   result.target = engine->manifest().target;
   result.threads = engine->threads();
-  LLMC_ASSIGN_OR_RETURN(DispatchManifest dispatch, readDispatch(engine->artifact()));
+  LLMC_ASSIGN_OR_RETURN(DispatchManifest dispatch, engine->artifact().readDispatch());
   LLMC_ASSIGN_OR_RETURN(result.weights, reportWeights(engine->artifact(), dispatch));
   Bench bench(command, *engine);
   LLMC_RETURN_IF_ERROR(bench.check());
+  Recorded recorded(command, bench, dispatch, result.threads);
   LLMC_ASSIGN_OR_RETURN(result.prefill, bench.repeated([&] { return bench.prefill(); }));
+  LLMC_RETURN_IF_ERROR(recordPrefill(command, bench, recorded));
   LLMC_ASSIGN_OR_RETURN(result.decode, bench.repeated([&] { return bench.decode(); }));
+  LLMC_RETURN_IF_ERROR(recordDecode(command, bench, dispatch, recorded));
   result.cacheBytesPerStep = cacheBytesOf(dispatch, decodeShape(command.streams, bench.lengthOfDecode()));
-  int64_t prefillRows = std::min(command.prefill, engine->limits().maxTokens);
+  int64_t prefillRows = bench.tracedRows();
   engine.reset(); // its threads and memory would stand in the way of the limits
   measureLimits(result, prefillRows, command.streams);
   setAgainstLimits(result, command);
+  if (command.kernels)
+    result.kernels = reportKernels(recorded, dispatch, result);
   return result;
 }
 
@@ -113,6 +161,8 @@ void reportJson(const BenchCommand &command, const Measured &m) {
                  {"decode_fraction_of_read", m.decodeOfRead},
                  {"decode_fraction_of_peak", m.decodeOfPeak},
                  {"prefill_fraction_of_peak", m.prefillOfPeak}}}};
+  if (command.kernels)
+    root["kernels"] = m.kernels;
   std::printf("%s\n", root.dump().c_str());
 }
 
@@ -131,6 +181,9 @@ void report(const BenchCommand &command, const Measured &m) {
   if (m.decodePeak.instruction != m.prefillPeak.instruction)
     std::printf(", in decode %s %.1f Gop/s", m.decodePeak.instruction.c_str(), m.decodePeak.perSecond / 1e9);
   std::printf("\n");
+  if (command.kernels)
+    std::printf("\n%s\n%s", kernelReportText("prefill", m.kernels["prefill"]).c_str(),
+                kernelReportText("decode", m.kernels["decode"]).c_str());
 }
 
 } // namespace

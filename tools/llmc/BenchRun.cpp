@@ -86,6 +86,14 @@ Status Bench::startStreams() {
   return {};
 }
 
+void Bench::endStreams() {
+  if (goesOn())
+    return;
+  for (SequenceId id : streams_)
+    engine_.cancel(id);
+  streams_.clear();
+}
+
 StatusOr<double> Bench::decode() {
   if (streams_.empty())
     LLMC_RETURN_IF_ERROR(startStreams());
@@ -97,12 +105,30 @@ StatusOr<double> Bench::decode() {
   if (size_t expected = static_cast<size_t>(command_.decode) * streams_.size(); tokens != expected)
     return Status::error("decode gave " + std::to_string(tokens) + " tokens, expected " + std::to_string(expected) +
                          ": not all streams ran in every step; compile with more --max-tokens");
-  if (!goesOn()) {
-    for (SequenceId id : streams_)
-      engine_.cancel(id);
-    streams_.clear();
-  }
+  endStreams();
   return static_cast<double>(tokens) / seconds;
+}
+
+Status Bench::tracePrefill(StepTrace &trace, int64_t steps) {
+  for (int64_t i = 0; i < steps; ++i) {
+    LLMC_ASSIGN_OR_RETURN(SequenceId id, add(tracedRows(), 1));
+    engine_.trace(&trace);
+    engine_.step();
+    engine_.trace(nullptr);
+    engine_.cancel(id); // where the prompt was longer than a step
+  }
+  return {};
+}
+
+Status Bench::traceDecode(StepTrace &trace, int64_t steps) {
+  if (streams_.empty())
+    LLMC_RETURN_IF_ERROR(startStreams());
+  engine_.trace(&trace);
+  for (int64_t i = 0; i < steps; ++i)
+    engine_.step();
+  engine_.trace(nullptr);
+  endStreams();
+  return {};
 }
 
 } // namespace llmc

@@ -194,6 +194,9 @@ struct CommandLine {
     count("--depth", bench.depth, 0, "tokens of context before decode");
     count("--repeat", bench.repeat, 1, "measurements, after one that warms up");
     sub.add_option("--threads", bench.threads, threadsHelp)->check(CLI::Range(0, 1024))->capture_default_str();
+    sub.add_flag("--kernels", bench.kernels, "each kernel of a step against its own limits");
+    sub.add_option("--trace", bench.traceFile,
+                   "file for what each worker does in a step of prefill and four of decode; ui.perfetto.dev shows it");
     sub.add_flag("--json", bench.json, jsonHelp);
     addCompileOptions(sub, bench.compile);
   }

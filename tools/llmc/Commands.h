@@ -83,6 +83,8 @@ int runPerplexity(const PerplexityCommand &command);
 struct BenchCommand {
   std::string model;
   int32_t prefill = 512, decode = 128, threads = 0, streams = 1, repeat = 5, depth = 0;
+  bool kernels = false;  // each kernel against its own limits
+  std::string traceFile; // "" or where some steps go, for Perfetto
   bool json = false;
   CompileOptions compile;
 };

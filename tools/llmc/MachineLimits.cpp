@@ -108,13 +108,13 @@ StatusOr<uint64_t> partOfCache(MemoryLevel level, int32_t threads) {
   return part;
 }
 
-StatusOr<double> readCache(Read read, MemoryLevel level, int32_t threads) {
-  LLMC_ASSIGN_OR_RETURN(uint64_t part, partOfCache(level, threads));
-  part = part / 512 * 512;
+// Every thread reads its part several times over.
+StatusOr<double> readAgain(Read read, uint64_t part, int32_t threads, int repeats) {
+  part = std::max<uint64_t>(part / 512 * 512, 512);
   uint64_t stride = (part + hugePage - 1) / hugePage * hugePage;
   Pages memory(stride * static_cast<uint64_t>(threads));
   if (!memory.data())
-    return Status::error("there is not enough memory to measure");
+    return Status::error("there is not enough memory to measure: " + std::to_string(stride) + " bytes a thread wanted");
   auto passes = static_cast<int>(std::max<uint64_t>(1, cacheReadBytes / part));
   auto readPart = [&](int32_t thread, int times) {
     for (int pass = 0; pass < times; ++pass)
@@ -125,8 +125,13 @@ StatusOr<double> readCache(Read read, MemoryLevel level, int32_t threads) {
     readPart(thread, 2);
   };
   double seconds =
-      bestSeconds(threads, cacheRepeats, prepare, [&](ThreadPool &, int32_t thread, int) { readPart(thread, passes); });
+      bestSeconds(threads, repeats, prepare, [&](ThreadPool &, int32_t thread, int) { readPart(thread, passes); });
   return static_cast<double>(part) * passes * threads / seconds;
+}
+
+StatusOr<double> readCache(Read read, MemoryLevel level, int32_t threads) {
+  LLMC_ASSIGN_OR_RETURN(uint64_t part, partOfCache(level, threads));
+  return readAgain(read, part, threads, cacheRepeats);
 }
 
 } // namespace
@@ -150,6 +155,18 @@ StatusOr<double> measureReadBandwidth(MemoryLevel level, int32_t threads) {
     return Status::error("only machines with AVX2 are measured");
   return measureInChild(
       [&] { return level == MemoryLevel::Memory ? readMemory(read, threads) : readCache(read, level, threads); });
+}
+
+StatusOr<double> measureRereading(uint64_t bytes, int32_t threads) {
+  Read read = widestRead();
+  if (!read)
+    return Status::error("only machines with AVX2 are measured");
+  // More than this lies in no cache, so it need not be touched to know.
+  bytes = std::clamp<uint64_t>(bytes, 4096, mostReadBytes);
+  if (uint64_t available = machineMemory().availableBytes; available > 0)
+    bytes = std::min(bytes, available / 2);
+  auto repeats = static_cast<int>(std::clamp<uint64_t>(2 * mostReadBytes / bytes, 5, 40));
+  return measureInChild([&] { return readAgain(read, bytes / static_cast<uint64_t>(threads), threads, repeats); });
 }
 
 StatusOr<double> measureBarrier(int32_t threads) {

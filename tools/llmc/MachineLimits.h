@@ -17,6 +17,10 @@ uint64_t cacheBytes(MemoryLevel level);
 // several passes. An error says why there is none. Measured in a child process.
 StatusOr<double> measureReadBandwidth(MemoryLevel level, int32_t threads);
 
+// The same for `bytes` bytes that are read again and again, as a step of decode reads its weights: from wherever they
+// stay.
+StatusOr<double> measureRereading(uint64_t bytes, int32_t threads);
+
 // Seconds that `threads` threads of the engine's pool take to meet once when all arrive together.
 StatusOr<double> measureBarrier(int32_t threads);
 

@@ -19,11 +19,6 @@ std::string nameOfForm(const std::string &form) {
 
 } // namespace
 
-StatusOr<DispatchManifest> readDispatch(const LoadedArtifact &artifact) {
-  LLMC_ASSIGN_OR_RETURN(std::string text, artifact.readSection(dispatchFile));
-  return parseDispatch(text, artifact.folder() + "/" + dispatchFile);
-}
-
 int vectorBitsOf(const Manifest &manifest) {
   StatusOr<CpuTarget> target = findCpuTarget(manifest.target);
   return target.ok() ? static_cast<int>(target->vectorBits) : 256;

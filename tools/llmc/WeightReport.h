@@ -1,6 +1,5 @@
 // What one step of an artifact reads and multiplies, from its manifest and its list of kernels.
 #pragma once
-#include "runtime/artifact/Dispatch.h"
 #include "runtime/artifact/Loader.h"
 
 namespace llmc {
@@ -14,7 +13,6 @@ struct WeightReport {
   uint64_t operationsPerLogitRow = 0; // of the head, which only rows whose logits are wanted pass
 };
 
-StatusOr<DispatchManifest> readDispatch(const LoadedArtifact &artifact);
 StatusOr<WeightReport> reportWeights(const LoadedArtifact &artifact, const DispatchManifest &dispatch);
 // Vector bits of the artifact's target; 256 where this compiler does not know it.
 int vectorBitsOf(const Manifest &manifest);

@@ -42,6 +42,7 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
   if (failed(logits))
     return failure();
   DenseMap<Operation *, std::vector<int32_t>> layers = layersOfLaunches(program);
+  TaskNumbers numbers; // places in result.kernels
   for (auto task : program.getOps<tile::TaskOp>()) {
     auto isLogits = logits->find(task);
     if (isLogits == logits->end())
@@ -55,13 +56,14 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
     if (failed(scratch))
       return failure();
     result.scratchBytes = std::max(result.scratchBytes, *scratch);
+    numbers[task] = static_cast<int32_t>(result.kernels.size());
     result.kernels.push_back({task.getSymName().str(), kShapeNames[static_cast<int>(schedule->shape)],
                               schedule->instruction, schedule->reason, schedule->rowBlock, schedule->kernelRows,
                               schedule->tileRows, costOf(task), layers.lookup(task)});
     units.push_back(textOf(task.getSymName(), *module, options));
   }
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(program.getContext()));
-  if (failed(emitProgram(program, *plan, target, *module)))
+  if (failed(emitProgram(program, *plan, target, numbers, *module)))
     return failure();
   units.push_back(textOf("step", *module, options));
   return success();

@@ -16,14 +16,17 @@ std::string functionSymbol(func::FuncOp function) {
 
 class FunctionEmitter {
 public:
-  FunctionEmitter(ImplicitLocOpBuilder &b, ModuleOp program, const PlanFacts &plan, const CpuTarget &target)
-      : b(b), program(program), plan(plan), target(target), pointer(LLVM::LLVMPointerType::get(b.getContext())) {}
+  FunctionEmitter(ImplicitLocOpBuilder &b, ModuleOp program, const PlanFacts &plan, const CpuTarget &target,
+                  const TaskNumbers &numbers)
+      : b(b), program(program), plan(plan), target(target), numbers(numbers),
+        pointer(LLVM::LLVMPointerType::get(b.getContext())) {}
 
   LogicalResult emit(func::FuncOp function);
 
 private:
   LogicalResult emitOp(KernelBuilder &k, Operation &op);
   LogicalResult emitLaunch(KernelBuilder &k, tile::LaunchOp launch);
+  void emitTrace(KernelBuilder &k, tile::TaskOp task);
   void call(KernelBuilder &k, StringRef symbol, ValueRange operands);
   template <typename SymbolOp> FailureOr<int64_t> offsetOf(Operation &user, StringAttr symbol);
 
@@ -31,6 +34,7 @@ private:
   ModuleOp program;
   const PlanFacts &plan;
   const CpuTarget &target;
+  const TaskNumbers &numbers;
   Type pointer;
   Value context;
   DenseMap<Value, Value> values;
@@ -126,6 +130,7 @@ LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launc
   if (std::optional<int64_t> record = firstRecordOf(task))
     operands.push_back(k.i64(*record));
   auto run = [&] {
+    emitTrace(k, task);
     call(k, taskSymbol(task.getSymName()), operands);
     Value barrier = k.load(pointer, context, offsetof(llmc_step_context, barrier));
     Value state = k.load(pointer, context, offsetof(llmc_step_context, barrier_state));
@@ -142,6 +147,18 @@ LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launc
   Value wanted = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, record, LLVM::ZeroOp::create(b, pointer));
   k.when(wanted, run);
   return success();
+}
+
+// One test a launch where nobody traces.
+void FunctionEmitter::emitTrace(KernelBuilder &k, tile::TaskOp task) {
+  Value hook = k.load(pointer, context, offsetof(llmc_step_context, trace));
+  Value wanted = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, hook, LLVM::ZeroOp::create(b, pointer));
+  k.when(wanted, [&] {
+    Value state = k.load(pointer, context, offsetof(llmc_step_context, trace_state));
+    Value worker = k.load(k.i32Type, context, offsetof(llmc_step_context, worker));
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, k.i32Type, k.i32Type});
+    LLVM::CallOp::create(b, type, ValueRange{hook, state, worker, k.i32(numbers.lookup(task))});
+  });
 }
 
 void FunctionEmitter::call(KernelBuilder &k, StringRef symbol, ValueRange operands) {
@@ -195,14 +212,14 @@ FailureOr<DenseMap<Operation *, SmallVector<bool>>> llmc::cpu::findLogitsOperand
 }
 
 LogicalResult llmc::cpu::emitProgram(ModuleOp program, const PlanFacts &plan, const CpuTarget &target,
-                                     ModuleOp module) {
+                                     const TaskNumbers &numbers, ModuleOp module) {
   if (!program.lookupSymbol<func::FuncOp>("step"))
     return program.emitError() << "module has no function @step";
   ImplicitLocOpBuilder b(module.getLoc(), module.getContext());
   b.setInsertionPointToEnd(module.getBody());
   LLVM::GlobalOp::create(b, b.getI32Type(), /*isConstant=*/true, LLVM::Linkage::External, "llmc_abi_version",
                          b.getI32IntegerAttr(LLMC_ABI_VERSION));
-  FunctionEmitter emitter(b, program, plan, target);
+  FunctionEmitter emitter(b, program, plan, target, numbers);
   // Callees first: `call` then finds them declared.
   for (auto function : program.getOps<func::FuncOp>())
     if (function.getSymName() != "step" && failed(emitter.emit(function)))

@@ -10,8 +10,11 @@ mlir::FailureOr<PlanFacts> planFactsOf(mlir::ModuleOp program);
 // For every task that is launched: which of its operands are the step's logits. A task must not be launched both ways.
 mlir::FailureOr<llvm::DenseMap<mlir::Operation *, llvm::SmallVector<bool>>> findLogitsOperands(mlir::ModuleOp program);
 
-// Emits every function of `program` into `module`, and the ABI version.
+// The numbers of tasks, as the step program tells them to its trace hook.
+using TaskNumbers = llvm::DenseMap<mlir::Operation *, int32_t>;
+
+// Emits every function of `program` into `module`, and the ABI version. Every launched task has a number.
 mlir::LogicalResult emitProgram(mlir::ModuleOp program, const PlanFacts &plan, const CpuTarget &target,
-                                mlir::ModuleOp module);
+                                const TaskNumbers &numbers, mlir::ModuleOp module);
 
 } // namespace llmc::cpu

@@ -18,16 +18,23 @@ static uint64_t *entry(const llmc_step_context *context, int32_t sequence, int32
   return (uint64_t *)(context->kv + (int64_t)page * fakePageBytes) + position % fakePageTokens;
 }
 
+static void trace(const llmc_step_context *context, int32_t task) {
+  if (context->trace)
+    context->trace(context->trace_state, context->worker, task);
+}
+
 EXPORT void llmc_step(const llmc_step_context *context) {
   const llmc_batch *batch = context->batch;
   uint64_t key;
   memcpy(&key, context->weights + 64, sizeof key);
   memset(context->scratch, context->worker + 1, fakeScratchBytes);
+  trace(context, 0);
   for (int32_t t = context->worker; t < batch->num_tokens; t += context->num_workers)
     *entry(context, batch->token_sequence[t], batch->positions[t]) =
         fakeEntry(key, batch->tokens[t], batch->positions[t]);
   context->barrier(context->barrier_state, context->worker);
 
+  trace(context, 1);
   for (int32_t t = context->worker; t < batch->num_tokens; t += context->num_workers) {
     uint64_t state = 0;
     for (int32_t p = 0; p <= batch->positions[t]; ++p)
@@ -36,6 +43,7 @@ EXPORT void llmc_step(const llmc_step_context *context) {
   }
   context->barrier(context->barrier_state, context->worker);
 
+  trace(context, 2);
   /* The row of another worker is read here: a missing barrier shows. */
   for (int32_t r = context->worker; r < batch->num_logit_rows; r += context->num_workers) {
     int32_t t = batch->logit_rows[r];

@@ -82,8 +82,9 @@ TEST_F(Loader, AnotherAbi) {
   Files files = fakeFiles();
   files[programFile] = otherAbiProgram();
   writeFakeArtifact(folder, fakeManifest(), files);
-  EXPECT_EQ(failure(),
-            folder + ": program.so: step ABI 999, the manifest says 1, this runtime has 1; compile it again");
+  std::string ours = std::to_string(LLMC_ABI_VERSION);
+  EXPECT_EQ(failure(), folder + ": program.so: step ABI 999, the manifest says " + ours + ", this runtime has " + ours +
+                           "; compile it again");
 }
 
 TEST_F(Loader, ProgramThatIsNoLibrary) {

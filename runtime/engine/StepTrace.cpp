@@ -1,0 +1,74 @@
+#include "runtime/engine/StepTrace.h"
+#include <algorithm>
+#include <chrono>
+
+namespace llmc {
+namespace {
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+} // namespace
+
+StepTrace::StepTrace(int32_t workers, size_t launches, size_t steps)
+    : maxLaunches_(launches), maxSteps_(steps), lanes_(static_cast<size_t>(workers)) {
+  for (Lane &lane : lanes_)
+    lane.spans.resize(launches * steps);
+  steps_.reserve(steps);
+}
+
+std::span<const LaunchSpan> StepTrace::launches(const TracedStep &step, int32_t worker) const {
+  return std::span(lanes_[static_cast<size_t>(worker)].spans).subspan(step.firstLaunch, step.numLaunches);
+}
+
+bool StepTrace::begin(ThreadPool &pool, int32_t rows, int32_t promptRows) {
+  if (full())
+    return false;
+  pool_ = &pool;
+  size_t first = steps_.empty() ? 0 : steps_.back().firstLaunch + steps_.back().numLaunches;
+  for (Lane &lane : lanes_) {
+    lane.used = first;
+    lane.open = false;
+  }
+  steps_.push_back({rows, promptRows, now(), 0, first, 0});
+  return true;
+}
+
+void StepTrace::end() {
+  if (!pool_)
+    return;
+  pool_ = nullptr;
+  TracedStep &step = steps_.back();
+  step.finish = now();
+  size_t used = lanes_.front().used;
+  for (Lane &lane : lanes_) {
+    used = std::min(used, lane.used);
+    if (lane.open) // a program that ends without a barrier
+      lane.spans[lane.used - 1].finish = lane.spans[lane.used - 1].joined = step.finish;
+  }
+  step.numLaunches = used - step.firstLaunch;
+}
+
+void StepTrace::launchOfTrace(void *trace, int32_t worker, int32_t task) {
+  auto *self = static_cast<StepTrace *>(trace);
+  Lane &lane = self->lanes_[static_cast<size_t>(worker)];
+  lane.open = lane.used < self->steps_.back().firstLaunch + self->maxLaunches_;
+  if (lane.open)
+    lane.spans[lane.used++] = {task, now(), 0, 0};
+}
+
+void StepTrace::barrierOfTrace(void *trace, int32_t worker) {
+  auto *self = static_cast<StepTrace *>(trace);
+  Lane &lane = self->lanes_[static_cast<size_t>(worker)];
+  int64_t finish = now();
+  self->pool_->barrier();
+  if (lane.open) {
+    lane.spans[lane.used - 1].finish = finish;
+    lane.spans[lane.used - 1].joined = now();
+    lane.open = false;
+  }
+}
+
+} // namespace llmc
