@@ -52,7 +52,8 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
   let description = [{
     `!llm.kv<3x64xf32>`: 3 key-value heads of 64 channels. `!llm.kv<3x64xbf16, page = 64, panel = 16>`: the same in pages
     of 64 positions, keys in panels of 16 positions (`[page / panel][D][panel]`), values in rows (`[page][D]`), per head.
-    A sequence owns its pages; only `llm.kv_append` grows it, once per step.
+    bf16 lies in pairs where D is whole panels: two channels of a key side by side (`[page / panel][D / 2][panel][2]`), two
+    positions of a value, 16 channels at a time (`[D / panel][page / 2][panel][2]`). A sequence owns its pages; only `llm.kv_append` grows it, once per step.
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType, "int64_t":$page,
                         "int64_t":$panel);
@@ -64,6 +65,8 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isPaged() const { return getPage() != 0; }
+    /// Whether elements that a bf16 product adds up in pairs lie side by side.
+    bool hasPairs() const { return isPaged() && getElementType().isBF16() && getHeadDim() % getPanel() == 0; }
     /// Bytes that one page takes in this layer: keys and values of all heads.
     int64_t bytesPerPage() const;
   }];

@@ -233,5 +233,13 @@ LogicalResult AttendOp::verify() {
     return emitOpError() << "has scale " << getScale().convertToFloat() << ", softcap " << getSoftcap().convertToFloat()
                          << " and window " << static_cast<int64_t>(getWindow())
                          << ", expected finite numbers, a positive scale and no negative value";
+  int64_t span = static_cast<int64_t>(getSpan()), page = getKv().getType().getPage();
+  if (span < 0 || span % page != 0) // C4
+    return emitOpError() << "has spans of " << span << " positions, expected a multiple of the page of " << page;
+  int64_t heads = sizeOf(getQuery()) / getKv().getType().getHeadDim() * getKv().getType().getHeads();
+  int64_t needed = heads * (getKv().getType().getHeadDim() + 32);
+  if (getPartials() && getPartials().getType().getChannels() < needed) // C5
+    return emitOpError() << "has partials of " << getPartials().getType().getChannels() << " channels, but " << heads
+                         << " heads need " << needed;
   return success();
 }

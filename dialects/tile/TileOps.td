@@ -326,15 +326,29 @@ def Tile_AttendOp : Tile_BodyOp<"attend", [AllTypesMatch<["query", "result"]>]> 
     is online: with m the running maximum of `score * log2(e)`, `p = exp2(score * log2(e) - m)`, sum and result are scaled by
     `exp2(m_old - m_new)` at each page. Masked positions (after the row's own, or before its window) contribute nothing.
 
-    (C1) the cache is paged. (C2) the query holds whole heads. (C3) scale > 0, softcap >= 0, window >= 0.
+    With span > 0 positions 0 .. span - 1, span .. 2 span - 1, ... have maximum, sum and result of their own, which are
+    then put together in ascending order: `m' = max(m, m_s)`, `sum' = fma(sum_s, exp2(m_s - m'), sum * exp2(m - m'))`, the result
+    likewise, from m = -1e30 and zeros. So spans may be computed by different workers; `partials` is room for theirs.
+
+    A cache whose bf16 elements lie in pairs makes both products those of a matrix unit: query and p are rounded to bf16
+    (to nearest even); 32 channels (of a score) or positions of the page (of a result) at a time, the even ones and the odd
+    ones are each added up by fma from 0, both sums are added, and their sum to what there is. The sum of p takes it rounded.
+    With other caches everything is f32, one fma after the other in ascending order.
+
+    (C1) the cache is paged. (C2) the query holds whole heads. (C3) scale > 0, softcap >= 0, window >= 0. (C4) span >= 0 is
+    a multiple of the page. (C5) partials have room for D + 32 elements of every query head: its result, 16 sums, maximum.
     ```mlir
     %o = tile.attend %q, %kv[%head], %batch[%row] {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<192xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
     ```
   }];
-  let arguments = (ins Tile_Tile:$query, Llm_KvType:$kv, Index:$head, Llm_BatchType:$batch, Index:$row, F32Attr:$scale,
-                       F32Attr:$softcap, I64Attr:$window);
+  let arguments = (ins Tile_Tile:$query, Llm_KvType:$kv, Index:$head, Llm_BatchType:$batch, Index:$row,
+                       Optional<Tile_RowsType>:$partials, F32Attr:$scale, F32Attr:$softcap, I64Attr:$window,
+                       DefaultValuedAttr<I64Attr, "0">:$span);
   let results = (outs Tile_Tile:$result);
-  let assemblyFormat = "$query `,` $kv `[` $head `]` `,` $batch `[` $row `]` attr-dict `:` type($query) `,` type($kv)";
+  let assemblyFormat = [{
+    $query `,` $kv `[` $head `]` `,` $batch `[` $row `]` (`partials` $partials^ `:` type($partials))? attr-dict
+    `:` type($query) `,` type($kv)
+  }];
   let hasVerifier = 1;
 }
 

@@ -271,7 +271,7 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::AttendOp op) {
   Slot query = slot(op.getQuery()), head = slot(op.getHead()), row = slot(op.getRow()), out = slot(op);
   StepMemory *memory = &task.memory;
   AttendShape shape{op.getScale().convertToFloat(), op.getSoftcap().convertToFloat(),
-                    static_cast<int64_t>(op.getWindow())};
+                    static_cast<int64_t>(op.getWindow()), static_cast<int64_t>(op.getSpan())};
   return Instruction([=, view = *view, heads = op.getKv().getType().getHeads()] {
     if (!hasHead(op, *head.integers, heads, *row.integers, memory->batch->num_tokens))
       return false;

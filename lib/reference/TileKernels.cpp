@@ -1,5 +1,6 @@
 #include "lib/reference/TileKernels.h"
 #include "lib/importer/files/Dequantize.h"
+#include "lib/reference/Formulas.h"
 #include "lib/weights/SmallFloats.h"
 #include <algorithm>
 #include <cfloat>
@@ -166,9 +167,14 @@ float llmc::reference::reduceMax(std::span<const float> x) {
 //-------------------------------------------------------------------------------------------------------===//
 
 uint8_t *CacheView::at(bool value, int64_t head, int64_t position, int64_t channel) const {
-  const int64_t inPage = position % page;
-  const int64_t element = value ? (heads + head) * page * headDim + inPage * headDim + channel
-                                : head * page * headDim + (inPage / panel * headDim + channel) * panel + inPage % panel;
+  const int64_t inPage = position % page, unit = pairs() ? 2 : 1;
+  int64_t element = (value ? heads + head : head) * page * headDim;
+  if (!value)
+    element += inPage / panel * panel * headDim + (channel / unit * panel + inPage % panel) * unit + channel % unit;
+  else if (pairs())
+    element += channel / panel * panel * page + (inPage / 2 * panel + channel % panel) * 2 + inPage % 2;
+  else
+    element += inPage * headDim + channel;
   return memory + pages[position / page] * pageBytes + offset + element * (bf16 ? 2 : 4);
 }
 
@@ -183,43 +189,121 @@ void CacheView::store(bool value, int64_t head, int64_t position, int64_t channe
   std::memcpy(bytes, bf16 ? static_cast<const void *>(&rounded) : &x, bf16 ? 2 : 4);
 }
 
+namespace {
+
+constexpr float kNothing = -1.0e30f; // below every score
+constexpr double log2e = 1.4426950408889634;
+constexpr int64_t pairBlock = 32; // what a matrix unit adds up at once
+
+// Minimax on [-1/2, 1/2] with the constant fixed to 1; the exponent is added to its bits.
+float exp2Polynomial(float x) {
+  x = std::max(x, -126.0f);
+  const float whole = std::nearbyint(x), rest = x - whole;
+  float result = 0.00132647271f;
+  for (float coefficient : {0.00967151265f, 0.0555073374f, 0.240222421f, 0.693146978f, 1.0f})
+    result = std::fma(result, rest, coefficient);
+  return std::bit_cast<float>(std::bit_cast<int32_t>(result) + (static_cast<int32_t>(whole) << 23));
+}
+
+// sum += x(i) * y(i) for i < count, one after the other or as a matrix unit adds pairs.
+template <typename X, typename Y> void addProducts(float &sum, int64_t count, bool pairs, X x, Y y) {
+  if (!pairs) {
+    for (int64_t i = 0; i < count; ++i)
+      sum = std::fma(y(i), x(i), sum);
+    return;
+  }
+  for (int64_t block = 0; block < count; block += pairBlock) {
+    float halves[2] = {};
+    for (int64_t i = block; i < std::min(block + pairBlock, count); ++i)
+      halves[i % 2] = flushSubnormal(std::fma(flushSubnormal(y(i)), flushSubnormal(x(i)), halves[i % 2]));
+    sum = flushSubnormal(flushSubnormal(sum) + flushSubnormal(halves[0] + halves[1]));
+  }
+}
+
+// Online softmax of one query head: running maximum, sixteen sums, result.
+struct Softmax {
+  explicit Softmax(int64_t depth) : result(static_cast<size_t>(depth)) {}
+  float maximum = kNothing;
+  float sums[lanes] = {};
+  std::vector<float> result;
+
+  void rescale(float next) {
+    const float factor = exp2Polynomial(maximum - next);
+    for (float &sum : sums)
+      sum *= factor;
+    if (next != maximum)
+      for (float &value : result)
+        value *= factor;
+    maximum = next;
+  }
+  void add(const Softmax &span) {
+    const float next = std::max(maximum, span.maximum);
+    const float kept = exp2Polynomial(maximum - next), added = exp2Polynomial(span.maximum - next);
+    for (int64_t l = 0; l < lanes; ++l)
+      sums[l] = std::fma(span.sums[l], added, sums[l] * kept);
+    for (size_t d = 0; d < result.size(); ++d)
+      result[d] = std::fma(span.result[d], added, result[d] * kept);
+    maximum = next;
+  }
+};
+
+float scaledScore(float score, const AttendShape &shape) {
+  if (shape.softcap > 0)
+    return std::tanh(score * (shape.scale / shape.softcap)) * static_cast<float>(shape.softcap * log2e);
+  return score * static_cast<float>(shape.scale * log2e);
+}
+
+// Positions `first` .. `last` of the page that starts at `start`.
+void addPage(Softmax &softmax, std::span<const float> query, const CacheView &cache, int64_t head, int64_t start,
+             int64_t first, int64_t last, const AttendShape &shape) {
+  const bool pairs = cache.pairs();
+  std::vector<float> p(static_cast<size_t>(last + 1 - start));
+  float next = softmax.maximum;
+  for (int64_t j = first; j <= last; ++j) {
+    float score = 0;
+    addProducts(
+        score, cache.headDim, pairs, [&](int64_t d) { return query[static_cast<size_t>(d)]; },
+        [&](int64_t d) { return cache.load(/*value=*/false, head, j, d); });
+    p[static_cast<size_t>(j - start)] = scaledScore(score, shape);
+    next = std::max(next, p[static_cast<size_t>(j - start)]);
+  }
+  softmax.rescale(next);
+  for (int64_t j = first; j <= last; ++j) {
+    float &weight = p[static_cast<size_t>(j - start)];
+    weight = exp2Polynomial(weight - next);
+    if (pairs)
+      weight = roundToBf16(weight);
+    softmax.sums[(j - start) % lanes] += weight;
+  }
+  for (int64_t d = 0; d < cache.headDim; ++d)
+    addProducts(
+        softmax.result[static_cast<size_t>(d)], last + 1 - start, pairs,
+        [&](int64_t j) { return p[static_cast<size_t>(j)]; },
+        [&](int64_t j) { return start + j < first ? 0.0f : cache.load(/*value=*/true, head, start + j, d); });
+}
+
+} // namespace
+
 void llmc::reference::attend(std::span<const float> query, const CacheView &cache, int64_t head, int64_t position,
                              const AttendShape &shape, std::span<float> result) {
-  constexpr float log2e = 1.44269504f, lowest = -std::numeric_limits<float>::infinity();
   const int64_t first = shape.window > 0 ? std::max<int64_t>(0, position - shape.window + 1) : 0;
-  std::ranges::fill(result, 0.0f);
-  for (size_t q = 0; q < query.size(); q += static_cast<size_t>(cache.headDim)) {
-    float top = lowest, total = 0;
-    std::vector<float> scores;
-    for (int64_t start = first / cache.page * cache.page; start <= position; start += cache.page) {
-      const int64_t begin = std::max(start, first), end = std::min(start + cache.page, position + 1);
-      scores.clear();
-      float newTop = top;
-      for (int64_t j = begin; j < end; ++j) {
-        float score = 0;
-        for (int64_t d = 0; d < cache.headDim; ++d)
-          score = std::fma(query[q + static_cast<size_t>(d)], cache.load(/*value=*/false, head, j, d), score);
-        score *= shape.scale;
-        if (shape.softcap > 0)
-          score = shape.softcap * std::tanh(score / shape.softcap);
-        scores.push_back(score * log2e);
-        newTop = std::max(newTop, scores.back());
-      }
-      const float fade = top == lowest ? 0.0f : std::exp2(top - newTop);
-      total *= fade;
-      for (int64_t d = 0; d < cache.headDim; ++d)
-        result[q + static_cast<size_t>(d)] *= fade;
-      for (int64_t j = begin; j < end; ++j) {
-        const float weight = std::exp2(scores[static_cast<size_t>(j - begin)] - newTop);
-        total += weight;
-        for (int64_t d = 0; d < cache.headDim; ++d) {
-          float &sum = result[q + static_cast<size_t>(d)];
-          sum = std::fma(weight, cache.load(/*value=*/true, head, j, d), sum);
-        }
-      }
-      top = newTop;
+  const int64_t span = shape.span > 0 ? shape.span : position + 1;
+  const size_t depth = static_cast<size_t>(cache.headDim);
+  std::vector<float> rounded(query.begin(), query.end());
+  if (cache.pairs())
+    std::ranges::transform(rounded, rounded.begin(), roundToBf16);
+  for (size_t q = 0; q < query.size(); q += depth) {
+    Softmax total(cache.headDim);
+    for (int64_t index = first / span; index <= position / span; ++index) {
+      Softmax part(cache.headDim);
+      const int64_t begin = std::max(first, index * span), end = std::min(position, (index + 1) * span - 1);
+      for (int64_t start = begin / cache.page * cache.page; start <= end; start += cache.page)
+        addPage(part, std::span(rounded).subspan(q, depth), cache, head, start, std::max(start, begin),
+                std::min(start + cache.page - 1, end), shape);
+      total.add(part);
     }
-    for (int64_t d = 0; d < cache.headDim; ++d)
-      result[q + static_cast<size_t>(d)] /= total;
+    const float sum = reduceAdd(total.sums);
+    for (size_t d = 0; d < depth; ++d)
+      result[q + d] = total.result[d] / sum;
   }
 }

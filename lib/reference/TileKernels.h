@@ -1,5 +1,5 @@
 // The arithmetic of the tile ops that are more than elementwise, in the exact order that their descriptions fix: what a
-// kernel must match bit by bit, except where an op leaves the order open (attend).
+// kernel must match bit by bit.
 #pragma once
 #include "lib/weights/PackedLayout.h"
 #include <cstdint>
@@ -29,6 +29,9 @@ struct CacheView {
   int64_t heads, headDim, page, panel;
   bool bf16; // else f32
 
+  // As llm::KvType::hasPairs.
+  bool pairs() const { return bf16 && headDim % panel == 0; }
+
   float load(bool value, int64_t head, int64_t position, int64_t channel) const;
   void store(bool value, int64_t head, int64_t position, int64_t channel, float x) const;
 
@@ -39,9 +42,10 @@ private:
 struct AttendShape {
   float scale, softcap;
   int64_t window;
+  int64_t span = 0;
 };
-/// Query heads that share key-value head `head`, online over the pages. Within a score channels are added by fma in
-/// ascending order, within a result positions.
+/// Query heads that share key-value head `head`, online over the pages: see tile.attend. To the bit what kernels
+/// compute, but for the tanh of a softcap.
 void attend(std::span<const float> query, const CacheView &cache, int64_t head, int64_t position,
             const AttendShape &shape, std::span<float> result);
 

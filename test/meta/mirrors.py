@@ -10,7 +10,7 @@ WITHOUT_MIRROR = {
     "passes/Pipelines.cpp": ("test/tools/llmc/dump-phases.test", "shows in the phases that the driver dumps"),
     "passes/TaskBuilder.cpp": ("test/passes/form-tile-tasks", "spells the arithmetic of that pass"),
     "passes/TaskGrouping.cpp": ("test/passes/form-tile-tasks", "makes the decisions of that pass"),
-    "lib/codegen/cpu/AttendKernel.cpp": ("test/lib/codegen/cpu/AttendTaskTest.cpp", "kernels run as whole tasks"),
+    "lib/codegen/cpu/Attend*.cpp": ("test/lib/codegen/cpu/AttendTaskTest.cpp", "kernels run as whole tasks"),
     "lib/codegen/cpu/*DotKernels.cpp": ("test/lib/codegen/cpu/DotTaskTest.cpp", "kernels run as whole tasks"),
     "lib/codegen/cpu/Row*.cpp": ("test/lib/codegen/cpu/RowTaskTest.cpp", "kernels run as whole tasks"),
     "lib/codegen/cpu/KernelBuilder.cpp": ("test/lib/codegen/cpu/RowTaskTest.cpp", "emits what every kernel is made of"),

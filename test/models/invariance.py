@@ -78,10 +78,30 @@ def check_runs(form, artifact):
             sys.exit(f"{model.name} {form} {name}: logits or hidden states differ, {where}")
 
 
+def check_spans(form):
+    """Attention shares a context longer than a span of 1024 positions among the workers, and changes no bit."""
+    artifact = work / f"{form} long"
+    run("llmc", "compile", model, "--weights", form, "--context", "2304", "-o", artifact)
+
+    def logits(name, options):
+        run("llmc", "logits", artifact, "--ids", work / "long.json", "-o", work / name, *options)
+        return work / name
+
+    expected = logits("expected", ["--threads", "1"])
+    for options in (["--chunk", "1", "--threads", "3"], ["--chunk", "5", "--threads", "2"], ["--chunk", "300"]):
+        actual = logits("actual", options)
+        if not filecmp.cmp(expected, actual, shallow=False):
+            where = first_difference(expected.read_bytes(), actual.read_bytes())
+            sys.exit(f"{model.name} {form} long {' '.join(options)}: logits differ, {where}")
+
+
 shutil.rmtree(work, ignore_errors=True)
 work.mkdir(parents=True)
 # 37 and 11 tokens, as many as no chunk divides, and one alone.
 sequences = [[(7 * i + 3) % 320 for i in range(37)], [(11 * i + 5) % 320 for i in range(11)], [42]]
 (work / "ids.json").write_text(json.dumps({"sequences": sequences}))
+(work / "long.json").write_text(json.dumps({"sequences": [[(7 * i + 3) % 320 for i in range(2100)]]}))
 for form in forms:
     check_runs(form, check_compiles(form))
+for form in EMULATED:
+    check_spans(form)

@@ -30,15 +30,32 @@ tile.task @quantized_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.
   tile.store %y, %out[%row, %c0] : tensor<16xf32>, !tile.rows<16>
 }
 
-// 24 query rows share a page: with 3 heads per key-value head that is 8 rows of the batch.
+// 24 query rows share a page, 128 in matrix tiles: with 3 heads per key-value head that is 8 or 42 rows of the batch.
 // CHECK-LABEL: tile.task @grouped_heads
-// CHECK-SAME: reason = "3 query heads per key-value head", row_block = 8 : i64, shape = "attend"
-tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<96>, %kv: !llm.kv<2x16xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
-  %c48 = arith.constant 48 : index
-  %at = arith.muli %column, %c48 : index
-  %x = tile.load %q[%row, %at] : !tile.rows<96> -> tensor<48xf32>
-  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<48xf32>, !llm.kv<2x16xbf16, page = 64, panel = 16>
-  tile.store %y, %q[%row, %at] : tensor<48xf32>, !tile.rows<96>
+// V4-SAME: schedule {instruction = "fma", kernel_rows = 6 : i64
+// V3-SAME: schedule {instruction = "fma", kernel_rows = 3 : i64
+// AMX-SAME: schedule {instruction = "tdpbf16ps", kernel_rows = 16 : i64
+// CHECK-SAME: reason = "3 query heads per key-value head"
+// V4-SAME: row_block = 8 : i64
+// V3-SAME: row_block = 8 : i64
+// AMX-SAME: row_block = 42 : i64
+// CHECK-SAME: shape = "attend"
+tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !llm.kv<2x32xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
+  %c96 = arith.constant 96 : index
+  %at = arith.muli %column, %c96 : index
+  %x = tile.load %q[%row, %at] : !tile.rows<192> -> tensor<96xf32>
+  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<96xf32>, !llm.kv<2x32xbf16, page = 64, panel = 16>
+  tile.store %y, %q[%row, %at] : tensor<96xf32>, !tile.rows<192>
+}
+
+// Heads that are no multiple of a tile's 32 channels, and caches of f32, are summed by vectors.
+// CHECK-LABEL: tile.task @half_a_tile
+// CHECK-SAME: instruction = "fma"
+tile.task @half_a_tile rows(%row, %column of 1) (%q: !tile.rows<48>, %kv: !llm.kv<1x48xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %q[%row, %c0] : !tile.rows<48> -> tensor<48xf32>
+  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<48xf32>, !llm.kv<1x48xbf16, page = 64, panel = 16>
+  tile.store %y, %q[%row, %c0] : tensor<48xf32>, !tile.rows<48>
 }
 
 // CHECK-LABEL: tile.task @no_product

@@ -1,8 +1,7 @@
 // Attention of a block of rows of one sequence over its pages, for the query heads of one key-value head.
 #pragma once
-#include "lib/codegen/cpu/DotKernels.h"
+#include "lib/codegen/cpu/AttendProducts.h"
 #include "lib/codegen/cpu/RowProgram.h"
-#include "lib/codegen/cpu/Schedule.h"
 
 namespace llmc::cpu {
 
@@ -11,41 +10,51 @@ struct AttendItem {
   mlir::Value sequence, firstRow, rows, head;
 };
 
+// Maximum, sixteen sums and result of one query row over some positions, in memory.
+struct AttendState {
+  mlir::Value maximum, sums, result;
+};
+
 class AttendKernel {
 public:
   AttendKernel(KernelBuilder &kernel, TaskContext &task, tile::AttendOp op, const Schedule &schedule);
 
-  // Where the query of row i of the item goes, and where its result lies: G * D elements of f32.
-  mlir::Value queryOf(mlir::Value i);
-  mlir::Value resultOf(mlir::Value i);
+  // Where the queries of row i of the item go, and where its results lie: G * D elements.
+  mlir::Value queryOf(mlir::Value i) { return products->queryOf(k.mul(i, group)); }
+  mlir::Value resultOf(mlir::Value i) { return totalOf(k.mul(i, group)).result; }
+  mlir::Type queryElement() { return products->queryElement(); }
+  int64_t groupSize() const { return group; }
 
-  // Computes all results of an item whose queries are in place.
-  void emit(const AttendItem &item);
+  // Spans that hold positions which rows at `first` .. `last` see, [from, to).
+  std::pair<mlir::Value, mlir::Value> spansOf(mlir::Value first, mlir::Value last);
+  mlir::Value positionOf(mlir::Value row);
+
+  // Computes one span of an item whose queries are in place, the state of query row r at partialOf(r).
+  void emitSpan(const AttendItem &item, mlir::Value span);
+  AttendState partialOf(mlir::Value queryRow) { return stateAt(partials, queryRow, products->resultOf(queryRow)); }
+  // Results of `queryRows` rows from the states of their spans, which are given in ascending order.
+  void beginTotals(mlir::Value queryRows);
+  void addToTotal(mlir::Value queryRow, const AttendState &state);
+  void finishTotals(mlir::Value queryRows);
+  void endTask() { products->endTask(); }
 
 private:
-  struct Page {
-    mlir::Value keys, values; // of this head
-    mlir::Value base;         // position of its first key
-    mlir::Value valid;        // positions that hold something by the end of this step
-  };
-
-  Page pageAt(const AttendItem &item, mlir::Value page, mlir::Value lastPosition);
-  void emitScores(mlir::Value queryRows, const Page &page);
-  void emitSoftmax(mlir::Value queryRows, mlir::Value firstPosition, const Page &page);
-  void emitWeightedValues(mlir::Value queryRows, const Page &page);
-  void emitFinish(mlir::Value queryRows);
-  mlir::Value loadCache(mlir::Value pointer, int64_t bytes);
-  mlir::Value rowAt(mlir::Value buffer, mlir::Value row, int64_t stride);
+  AttendPage pageAt(const AttendItem &item, mlir::Value index, mlir::Value lastPosition);
+  AttendState totalOf(mlir::Value row) { return stateAt(totals, row, k.at(totalResults, k.mul(row, depth * 4))); }
+  AttendState stateAt(mlir::Value base, mlir::Value row, mlir::Value result);
+  void clear(const AttendState &state);
+  void emitSoftmax(mlir::Value queryRows, mlir::Value firstPosition, mlir::Value lastPosition, const AttendPage &page);
+  void emitSoftmaxRow(mlir::Value row, mlir::Value firstPosition, const AttendPage &page, bool masked);
+  mlir::Value scaled(mlir::Value score);
+  mlir::Value visibleLanes(mlir::Value high, int64_t v);
 
   KernelBuilder &k;
   TaskContext &task;
   tile::AttendOp op;
   llm::KvType kv;
-  int64_t group, depth, page, elementBytes; // query heads per key-value head, D, P, bytes of a cached element
-  int64_t kernelRows;
-  // Per query row (row of the item times head of the group): its query, scores of a page, result, running maximum,
-  // sixteen partial sums, and the factor that rescales them for the current page.
-  mlir::Value queries, scores, results, maxima, sums, rescale;
+  int64_t group, depth, page, span; // query heads per key-value head, D, P, positions (0: all)
+  std::unique_ptr<AttendProducts> products;
+  mlir::Value partials, totals, totalResults;
 };
 
 } // namespace llmc::cpu

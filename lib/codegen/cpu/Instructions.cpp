@@ -149,6 +149,12 @@ Value llmc::cpu::roundToBf16(KernelBuilder &k, Value vector) {
   return k.bitcast(narrow, k.vectorOf(kLanes, k.b.getBF16Type()));
 }
 
+Value llmc::cpu::roundPositiveToBf16(KernelBuilder &k, Value vector) {
+  Value bits = k.bitcast(vector, k.vi);
+  Value odd = arith::AndIOp::create(k.b, arith::ShRUIOp::create(k.b, bits, k.splatInt(16)), k.splatInt(1));
+  return halfOfPairs(k, k.add(k.add(bits, k.splatInt(0x7fff)), odd), /*odd=*/true);
+}
+
 Value llmc::cpu::extendBf16(KernelBuilder &k, Value vector) {
   Value bits = k.bitcast(vector, k.vectorOf(kLanes, k.i16Type));
   Value wide = arith::ExtUIOp::create(k.b, k.vi, bits);

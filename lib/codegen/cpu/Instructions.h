@@ -47,6 +47,8 @@ mlir::Value sumOfProducts(KernelBuilder &kernel, mlir::Value x, bool xSigned, ml
 // f32[16] -> bf16[16], to nearest even, NaN stays NaN.
 mlir::Value roundToBf16(KernelBuilder &kernel, mlir::Value vector);
 mlir::Value extendBf16(KernelBuilder &kernel, mlir::Value vector);
+// Rounded to nearest even, still f32; for finite numbers that are not negative.
+mlir::Value roundPositiveToBf16(KernelBuilder &kernel, mlir::Value vector);
 // 2^x for x <= 0; exactly 1 at 0; about 2^-126 below -126. Relative error at most 1.4 * 2^-23.
 mlir::Value exp2Polynomial(KernelBuilder &kernel, mlir::Value x);
 

@@ -19,7 +19,7 @@ Value tileNumber(KernelBuilder &k, int64_t number) {
   return arith::ConstantOp::create(k.b, k.b.getI8IntegerAttr(static_cast<int8_t>(number)));
 }
 
-void loadTile(KernelBuilder &k, Value tile, Value from, int64_t strideBytes) {
+void loadRegister(KernelBuilder &k, Value tile, Value from, int64_t strideBytes) {
   callTiles(k, "llvm.x86.tileloadd64", {tile, from, k.i64(strideBytes)});
 }
 
@@ -131,8 +131,8 @@ void llmc::cpu::emitByteTiles(KernelBuilder &k, const ByteTiles &tiles) {
   Value product = tileNumber(k, tiles.set), a = tileNumber(k, kByteInputs + tiles.set),
         b = tileNumber(k, kByteWeights + tiles.set);
   callTiles(k, "llvm.x86.tilezero", {product});
-  loadTile(k, a, tiles.a, tiles.rowStrideBytes);
-  loadTile(k, b, tiles.b, 64);
+  loadRegister(k, a, tiles.a, tiles.rowStrideBytes);
+  loadRegister(k, b, tiles.b, 64);
   callTiles(k, rowOf(Instruction::TileDotS8).intrinsic, {product, a, b});
   callTiles(k, "llvm.x86.tilestored64", {product, tiles.product, k.i64(64)});
 }
@@ -150,12 +150,12 @@ void llmc::cpu::emitPairTiles(KernelBuilder &k, const PairTiles &tiles) {
   k.loop(k.i64(0), k.i64(tiles.depth), 1, [&](Value block) {
     Value a = k.at(tiles.a, k.mul(block, 64)), b = k.at(tiles.b, k.mul(block, 16 * tiles.bStepBytes));
     for (int64_t r = 0; r < tiles.rowTiles; ++r)
-      loadTile(k, tileNumber(k, kPairInputs + r), rowsOf(a, r, tiles.aStrideBytes), tiles.aStrideBytes);
+      loadRegister(k, tileNumber(k, kPairInputs + r), rowsOf(a, r, tiles.aStrideBytes), tiles.aStrideBytes);
     for (int64_t c = 0; c < count; ++c) {
       Value weights = tileNumber(k, kPairWeights + c % 2);
       for (int64_t step = 0; tiles.prefetchBytes && step < 16; ++step)
         k.prefetch(b, tiles.columns[c] + step * tiles.bStepBytes + tiles.prefetchBytes, KernelBuilder::Cache::First);
-      loadTile(k, weights, k.at(b, tiles.columns[c]), tiles.bStepBytes);
+      loadRegister(k, weights, k.at(b, tiles.columns[c]), tiles.bStepBytes);
       for (int64_t r = 0; r < tiles.rowTiles; ++r)
         callTiles(k, rowOf(Instruction::TileDotBf16).intrinsic,
                   {product(r, c), tileNumber(k, kPairInputs + r), weights});
@@ -166,4 +166,16 @@ void llmc::cpu::emitPairTiles(KernelBuilder &k, const PairTiles &tiles) {
       callTiles(k, "llvm.x86.tilestored64",
                 {product(r, c), k.at(rowsOf(tiles.result, r, tiles.resultStrideBytes), 64 * c),
                  k.i64(tiles.resultStrideBytes)});
+}
+
+bool llmc::cpu::usesPairTiles(KernelBuilder &k) { return usesTiles(k, Instruction::TileDotBf16); }
+void llmc::cpu::zeroTile(KernelBuilder &k, int64_t tile) { callTiles(k, "llvm.x86.tilezero", {tileNumber(k, tile)}); }
+void llmc::cpu::loadTile(KernelBuilder &k, int64_t tile, Value from, int64_t strideBytes) {
+  loadRegister(k, tileNumber(k, tile), from, strideBytes);
+}
+void llmc::cpu::storeTile(KernelBuilder &k, int64_t tile, Value to, int64_t strideBytes) {
+  callTiles(k, "llvm.x86.tilestored64", {tileNumber(k, tile), to, k.i64(strideBytes)});
+}
+void llmc::cpu::dotTiles(KernelBuilder &k, int64_t product, int64_t a, int64_t b) {
+  callTiles(k, rowOf(Instruction::TileDotBf16).intrinsic, {tileNumber(k, product), tileNumber(k, a), tileNumber(k, b)});
 }

@@ -4,7 +4,7 @@
 
 namespace llmc::cpu {
 
-constexpr int64_t kTileRows = 16, kTileProductBytes = 16 * 16 * 4;
+constexpr int64_t kTileRows = 16, kTileProductBytes = 16 * 16 * 4, kTileDepth = 32;
 
 // Around products of bytes: configures the tiles of this thread, and gives their state back.
 void beginByteTiles(KernelBuilder &kernel);
@@ -39,5 +39,13 @@ struct PairTiles {
   int64_t resultStrideBytes = 0;
 };
 void emitPairTiles(KernelBuilder &kernel, const PairTiles &tiles);
+
+// The registers of pair tiles one by one, for code that has asked usesPairTiles: 0 .. 3 are products, 4 and 5 rows of
+// a, 6 and 7 columns of b. dotTiles adds as above to what the product holds.
+bool usesPairTiles(KernelBuilder &kernel);
+void zeroTile(KernelBuilder &kernel, int64_t tile);
+void loadTile(KernelBuilder &kernel, int64_t tile, mlir::Value from, int64_t strideBytes);
+void storeTile(KernelBuilder &kernel, int64_t tile, mlir::Value to, int64_t strideBytes);
+void dotTiles(KernelBuilder &kernel, int64_t product, int64_t a, int64_t b);
 
 } // namespace llmc::cpu

@@ -95,7 +95,7 @@ void RowProgram::emitAppend(tile::AppendOp op) {
   Value slot = k.rem(position, page);
   Value base = k.at(task.operands.lookup(op.getKv()), k.mul(pageIndex, task.plan.pageBytes));
 
-  if (op.getHalf() == tile::KvHalf::Value) {
+  if (op.getHalf() == tile::KvHalf::Value && !kv.hasPairs()) {
     Value element = k.add(k.mul(k.add(head, kv.getHeads()), page * depth), k.mul(slot, depth));
     Value target = k.at(base, k.mul(element, bytes));
     prepare(op.getValue());
@@ -111,16 +111,30 @@ void RowProgram::emitAppend(tile::AppendOp op) {
     });
     return;
   }
-  // A key is one column of its panel: its channels lie `panel` elements apart.
-  Value element = k.add(k.mul(head, page * depth), k.add(k.mul(k.div(slot, panel), depth * panel), k.rem(slot, panel)));
-  Value target = k.at(base, k.mul(element, bytes));
-  Type stored = bytes == 2 ? k.i16Type : k.i32Type;
   Value buffer = k.allocate((depth + 2 * kLanes) * bytes);
   evaluateInto(op.getValue(), buffer, kv.getElementType(), /*paddedSize=*/0);
-  k.loop(k.i64(0), k.i64(depth), 1, [&](Value channel) {
-    Value value = k.load(stored, k.at(buffer, k.mul(channel, bytes)));
-    k.store(value, k.at(target, k.mul(channel, panel * bytes)));
-  });
+  // `width` bytes at a time, `stride` apart.
+  auto scatter = [&](Value from, Value element, int64_t count, int64_t width, int64_t stride) {
+    Value target = k.at(base, k.mul(element, bytes));
+    Type stored = width == 2 ? k.i16Type : k.i32Type;
+    k.loop(k.i64(0), k.i64(count), 1, [&](Value index) {
+      k.store(k.load(stored, k.at(from, k.mul(index, width))), k.at(target, k.mul(index, stride)));
+    });
+  };
+  if (op.getHalf() == tile::KvHalf::Value) {
+    // A value is every other element of its pair of positions, in each panel of channels.
+    Value element =
+        k.add(k.mul(k.add(head, kv.getHeads()), page * depth), k.add(k.mul(k.div(slot, 2), 2 * panel), k.rem(slot, 2)));
+    k.loop(k.i64(0), k.i64(depth / panel), 1, [&](Value channels) {
+      scatter(k.at(buffer, k.mul(channels, panel * bytes)), k.add(element, k.mul(channels, panel * page)), panel, bytes,
+              2 * bytes);
+    });
+    return;
+  }
+  // A key is one column of its panel: its channels, or pairs of them, lie `panel` of those apart.
+  int64_t unit = kv.hasPairs() ? 2 : 1;
+  Value element = k.add(k.mul(k.div(slot, panel), depth * panel), k.mul(k.rem(slot, panel), unit));
+  scatter(buffer, k.add(k.mul(head, page * depth), element), depth / unit, unit * bytes, unit * panel * bytes);
 }
 
 void RowProgram::emitGather(tile::GatherOp op) {

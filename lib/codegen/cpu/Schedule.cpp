@@ -68,11 +68,17 @@ Schedule chooseQuantized(llm::WeightType weight, const CpuTarget &target) {
 Schedule chooseAttend(tile::AttendOp op, const CpuTarget &target) {
   Schedule schedule;
   schedule.shape = TaskShape::Attend;
-  int64_t heads = op.getQuery().getType().getDimSize(0) / op.getKv().getType().getHeadDim();
-  schedule.kernelRows = target.vectorBits == 512 ? 12 : 4;
-  // About 24 query rows share each page's keys and values: enough to hide its loads, few enough for small batches.
-  schedule.rowBlock = std::max<int64_t>(1, 24 / heads);
-  schedule.instruction = "fma";
+  llm::KvType kv = op.getKv().getType();
+  int64_t heads = op.getQuery().getType().getDimSize(0) / kv.getHeadDim();
+  bool tiles =
+      target.hasBf16Tiles && kv.hasPairs() && kv.getHeadDim() % kTileDepth == 0 && kv.getPage() % kTileDepth == 0;
+  schedule.instruction = tiles ? "tdpbf16ps" : "fma";
+  // Even and odd elements of pairs have accumulators of their own.
+  bool wide = target.vectorRegisters == 32;
+  schedule.kernelRows = tiles ? kTileRows : kv.hasPairs() ? (wide ? 6 : 3) : (wide ? 12 : 4);
+  // Query rows share each page's keys and values: enough to hide its loads, few enough for small batches. Tiles are so
+  // fast that the pages must come from beyond the first-level cache five times less often.
+  schedule.rowBlock = std::max<int64_t>(1, (tiles ? 128 : 24) / heads);
   schedule.reason = std::to_string(heads) + " query heads per key-value head";
   return schedule;
 }

@@ -1,6 +1,6 @@
 // The three shapes of a task: plain rows, a dot with what comes before and after it, and attention.
 #include "lib/codegen/cpu/TaskEmitter.h"
-#include "lib/codegen/cpu/AttendKernel.h"
+#include "lib/codegen/cpu/AttendTask.h"
 #include "lib/codegen/cpu/CompileUnits.h"
 #include "lib/codegen/cpu/DotKernels.h"
 #include "lib/codegen/cpu/MatrixTiles.h"
@@ -21,8 +21,6 @@ public:
 private:
   LogicalResult emitRows();
   LogicalResult emitDot();
-  LogicalResult emitAttend();
-  void emitAttendItem(AttendKernel &kernel, tile::AttendOp op, const AttendItem &item, Value column);
   void storeInput(Value row, Value to, Operation *dot, const PackedLayout &weight);
   void emitFewRows(const PackedLayout &weight, Value rows, RowArray input, Value tile, RowArray result);
   void emitRowBlock(Operation *dot, const PackedLayout &weight, RowArray input, Value weights, Value firstRow,
@@ -64,7 +62,7 @@ LogicalResult TaskEmitter::emit() {
   case TaskShape::QuantizedDot:
     return emitDot();
   case TaskShape::Attend:
-    return emitAttend();
+    return emitAttendTask(k, task, schedule);
   }
   return failure();
 }
@@ -207,58 +205,6 @@ LogicalResult TaskEmitter::emitDot() {
       Value rows = k.min(k.sub(toRow, firstRow), k.i64(schedule.rowBlock));
       emitRowBlock(dot, weight, input, task.operands.lookup(weightValue), firstRow, rows, fromColumn, toColumn);
     });
-  });
-  return success(ok);
-}
-
-void TaskEmitter::emitAttendItem(AttendKernel &kernel, tile::AttendOp op, const AttendItem &item, Value column) {
-  k.loop(k.i64(0), item.rows, 1, [&](Value i) {
-    RowProgram program(k, task, k.add(item.firstRow, i), column);
-    program.evaluateInto(op.getQuery(), kernel.queryOf(i), k.f32Type, /*paddedSize=*/0);
-    ok &= !program.failed();
-  });
-  kernel.emit(item);
-  k.loop(k.i64(0), item.rows, 1, [&](Value i) {
-    RowProgram program(k, task, k.add(item.firstRow, i), column);
-    program.bindMemory(op.getResult(), kernel.resultOf(i));
-    ok &= succeeded(program.emitBlock(task.task.getBody().front()));
-  });
-}
-
-LogicalResult TaskEmitter::emitAttend() {
-  SmallVector<tile::AttendOp> ops;
-  task.task.walk([&](tile::AttendOp op) { ops.push_back(op); });
-  tile::AttendOp op = ops.front();
-  llm::KvType kv = op.getKv().getType();
-  if (ops.size() != 1 || op->getParentOp() != task.task.getOperation() || task.task.getSpace() != tile::Space::Rows)
-    return task.task.emitOpError() << "holds " << ops.size()
-                                   << " attends, expected one, over all rows and outside of tile.when";
-  if (kv.getHeadDim() % kLanes != 0 || kv.getPanel() != kLanes)
-    return op.emitOpError() << "has heads of " << kv.getHeadDim() << " channels and key panels of " << kv.getPanel()
-                            << ", but the CPU kernel takes multiples of 16 and panels of 16";
-
-  AttendKernel kernel(k, task, op, schedule);
-  Value sequences = k.loadInt(task.batch, offsetof(llmc_batch, num_sequences));
-  Value starts = k.load(k.pointerType, task.batch, offsetof(llmc_batch, query_start));
-  // Items are dealt out in turn: late rows of a long prompt see more pages than early ones.
-  k.loop(k.i64(0), sequences, 1, ValueRange{k.i64(0)}, [&](Value sequence, ValueRange dealt) -> SmallVector<Value> {
-    Value start = k.loadInt(k.at(starts, k.mul(sequence, 4))), end = k.loadInt(k.at(starts, k.mul(sequence, 4)), 4);
-    Value blocks = k.ceilDiv(k.sub(end, start), schedule.rowBlock);
-    Value items = k.mul(blocks, columnsOf(task));
-    // The first item of this sequence that is this worker's.
-    Value first = k.rem(k.sub(k.add(worker, k.mul(workers, dealt[0])), dealt[0]), workers);
-    auto loop = scf::ForOp::create(k.b, first, items, workers);
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.setInsertionPoint(loop.getBody()->getTerminator());
-    Value index = loop.getInductionVar(), column = k.rem(index, columnsOf(task));
-    AttendItem item;
-    item.sequence = sequence;
-    item.firstRow = k.add(start, k.mul(k.div(index, columnsOf(task)), schedule.rowBlock));
-    item.rows = k.min(k.sub(end, item.firstRow), k.i64(schedule.rowBlock));
-    item.head = RowProgram(k, task, item.firstRow, column).scalar(op.getHead());
-    emitAttendItem(kernel, op, item, column);
-    k.b.setInsertionPointAfter(loop);
-    return {k.rem(k.add(dealt[0], items), workers)};
   });
   return success(ok);
 }

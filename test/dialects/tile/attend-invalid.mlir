@@ -37,3 +37,20 @@ tile.task @attend_c3_window rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !l
   // expected-error@+1 {{'tile.attend' op has scale 1.000000e+00, softcap 0.000000e+00 and window -5, expected finite numbers, a positive scale and no negative value}}
   %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = -5 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
 }
+
+// -----
+
+tile.task @attend_c4 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op has spans of 24 positions, expected a multiple of the page of 16}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, span = 24 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
+}
+
+// -----
+
+// Two heads of 4 channels: 2 * (4 + 32).
+tile.task @attend_c5 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<2x4xf32, page = 16, panel = 16>, %batch: !llm.batch, %p: !tile.rows<71>) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op has partials of 71 channels, but 2 heads need 72}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] partials %p : !tile.rows<71> {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, span = 32 : i64} : tensor<4xf32>, !llm.kv<2x4xf32, page = 16, panel = 16>
+}

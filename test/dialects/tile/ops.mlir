@@ -107,7 +107,7 @@ tile.task @pieces rows(%row, %column of 10) (%r: !tile.rows<640>, %out: !tile.ro
 }
 
 // CHECK: tile.task @cache
-tile.task @cache rows(%row, %head of 3) (%r: !tile.rows<576>, %kv: !llm.kv<3x64xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
+tile.task @cache rows(%row, %head of 3) (%r: !tile.rows<576>, %kv: !llm.kv<3x64xbf16, page = 64, panel = 16>, %batch: !llm.batch, %p: !tile.rows<864>) {
   %c192 = arith.constant 192 : index
   %at = arith.muli %head, %c192 : index
   %q = tile.load %r[%row, %at] : !tile.rows<576> -> tensor<192xf32>
@@ -118,4 +118,6 @@ tile.task @cache rows(%row, %head of 3) (%r: !tile.rows<576>, %kv: !llm.kv<3x64x
   tile.append value %k, %kv[%head], %batch[%row] : tensor<64xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
   // CHECK: tile.attend %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] {scale = 1.250000e-01 : f32, softcap = 0.000000e+00 : f32, window = 0 : i64} : tensor<192xf32>, <3x64xbf16, page = 64, panel = 16>
   %o = tile.attend %q, %kv[%head], %batch[%row] {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<192xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
+  // CHECK: tile.attend %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] partials %{{.+}} : !tile.rows<864> {scale = 1.250000e-01 : f32, softcap = 0.000000e+00 : f32, span = 128 : i64, window = 0 : i64} : tensor<192xf32>
+  %s = tile.attend %q, %kv[%head], %batch[%row] partials %p : !tile.rows<864> {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64, span = 128 : i64} : tensor<192xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
 }

@@ -211,5 +211,36 @@ TEST(Attend, PagedAgainstContiguous) {
         }
 }
 
+// bf16 in pairs: queries are rounded too, which the plain formula gets the same, and so are the probabilities.
+TEST(Attend, PairsAgainstContiguous) {
+  constexpr int64_t headDim = 48, page = 64, position = 100;
+  const std::vector<int32_t> pages{1, 0};
+  std::vector<uint8_t> memory(2 * 2 * headDim * page * 2);
+  CacheView cache{memory.data(), 2 * headDim * page * 2, 0, pages.data(), 1, headDim, page, 16, true};
+  ASSERT_TRUE(cache.pairs());
+  std::vector<float> keys = random((position + 1) * headDim, 8), values = random((position + 1) * headDim, 9);
+  std::vector<float> query = random(headDim, 10), expected(headDim), actual(headDim);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = roundToBf16(keys[i]), values[i] = roundToBf16(values[i]);
+    const int64_t j = static_cast<int64_t>(i) / headDim, c = static_cast<int64_t>(i) % headDim;
+    cache.store(false, 0, j, c, keys[i]);
+    cache.store(true, 0, j, c, values[i]);
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const int64_t j = static_cast<int64_t>(i) / headDim, c = static_cast<int64_t>(i) % headDim;
+    ASSERT_EQ(cache.load(false, 0, j, c), keys[i]);
+    ASSERT_EQ(cache.load(true, 0, j, c), values[i]);
+  }
+  std::ranges::transform(query, query.begin(), roundToBf16);
+  for (int64_t window : {0, 37})
+    for (int64_t span : {0, 64}) {
+      attendRow(query, keys, values, position, {1, 1, headDim, 0.3f, 0, window}, expected);
+      attend(query, cache, 0, position, {0.3f, 0, window, span}, actual);
+      for (size_t i = 0; i < actual.size(); ++i)
+        // Each weight is off by up to 2^-9 of itself, their sum too; values are at most 1.
+        EXPECT_NEAR(actual[i], expected[i], 2.0 / 512) << i << " window " << window << " span " << span;
+    }
+}
+
 } // namespace
 } // namespace llmc::reference

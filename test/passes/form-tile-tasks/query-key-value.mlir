@@ -32,11 +32,12 @@
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 
-// Attention: a column per key-value head, the two query heads that share it side by side.
+// Attention: a column per key-value head, the two query heads that share it side by side. The window sees two spans at
+// most, so nobody needs room for partial results.
 // CHECK-LABEL: tile.task @layer.1
 // CHECK-SAME: rows(%[[ROW:.+]], %[[GROUP:.+]] of 2)
 // CHECK: %[[Q:.+]] = tile.load {{.+}} -> tensor<32xf32>
-// CHECK: %[[O:.+]] = tile.attend %[[Q]], %{{.+}}[%[[GROUP]]], %{{.+}}[%[[ROW]]] {scale = 2.500000e-01 : f32, softcap = 5.000000e+01 : f32, window = 8 : i64}
+// CHECK: %[[O:.+]] = tile.attend %[[Q]], %{{.+}}[%[[GROUP]]], %{{.+}}[%[[ROW]]] {scale = 2.500000e-01 : f32, softcap = 5.000000e+01 : f32, span = 1024 : i64, window = 8 : i64}
 // CHECK: tile.store %[[O]]
 
 // CHECK-LABEL: func.func private @layer

@@ -111,14 +111,14 @@ module attributes {llmc.max_tokens = 64 : i64, llmc.page_bytes = ${PAGEBYTES} : 
   }
 })mlir";
 
-// Pages of 32 positions of 2 heads, keys before values; keys in panels of 16 positions.
+// Pages of 32 positions of 2 heads, keys before values; keys in panels of 16 positions, values of 16 channels, pairs.
 constexpr int64_t kHeads = 2, kHeadDim = 16, kPage = 32, kPageElements = 2 * kHeads * kHeadDim * kPage;
 
 int64_t keyAt(int64_t head, int64_t slot, int64_t channel) {
-  return head * kPage * kHeadDim + slot / 16 * kHeadDim * 16 + channel * 16 + slot % 16;
+  return head * kPage * kHeadDim + slot / 16 * 16 * kHeadDim + (channel / 2 * 16 + slot % 16) * 2 + channel % 2;
 }
 int64_t valueAt(int64_t head, int64_t slot, int64_t channel) {
-  return (kHeads + head) * kPage * kHeadDim + slot * kHeadDim + channel;
+  return (kHeads + head) * kPage * kHeadDim + channel / 16 * 16 * kPage + (slot / 2 * 16 + channel % 16) * 2 + slot % 2;
 }
 
 struct ExpectedCache {
