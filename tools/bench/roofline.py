@@ -30,10 +30,11 @@ class Scale:
 
 
 def work_of(run):
-    """Operations and bytes of a step, and the rows that share it; None where the run does not say."""
+    """Operations and bytes of a step, and the rows that share it; None where the run does not say, or attention, which is
+    not counted, is most of the work."""
     per_token, per_row = median_of(run, "operations_per_token"), median_of(run, "operations_per_logit_row")
     weights = median_of(run, "weight_bytes_per_step")
-    if not per_token or not weights:
+    if not per_token or not weights or run["depth"] > 1024:
         return None
     if run["new"] == 0:
         return run["prompt"] * per_token + (per_row or 0), weights, run["prompt"]
@@ -96,7 +97,8 @@ def roof_lines(x, y, read, peaks):
         end = min(highest, max(peaks.values(), default=math.inf) / read, 10.0**y.high / read)
         begin = max(lowest, 10.0**y.low / read)
         parts.append(line(x.at(begin), y.at(begin * read), x.at(end), y.at(end * read), "#555", 1.5))
-        parts.append(text(x.at(begin) + 6, y.at(begin * read) - 22, f"read {read / 1e9:.0f} GB/s", 11))
+        middle = math.sqrt(begin * end)
+        parts.append(text(x.at(middle) - 8, y.at(middle * read) - 6, f"read {read / 1e9:.0f} GB/s", 11, "end"))
     for name, peak in sorted(peaks.items()):
         begin = min(highest, max(lowest, peak / read if read else lowest))
         parts.append(line(x.at(begin), y.at(peak), right, y.at(peak), "#555", 1.5, "6 3"))
