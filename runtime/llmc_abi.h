@@ -51,7 +51,7 @@ typedef struct llmc_step_context {
   void (*barrier)(void *barrier_state, int32_t worker);
   void *barrier_state;
   /* Null, or called by every worker before each task it runs, with the task's number: its place in the dispatch
-   * manifest. `barrier` is called after each task, so that both together see all of a step. */
+   * manifest. `barrier` is called after each task (and inside of some), so that both together see all of a step. */
   void (*trace)(void *trace_state, int32_t worker, int32_t task);
   void *trace_state;
 } llmc_step_context;

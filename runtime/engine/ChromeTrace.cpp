@@ -68,6 +68,8 @@ private:
         if (nth < layers.size() && layers[nth] >= 0)
           arguments += ", \"layer\": " + std::to_string(layers[nth]);
       }
+      if (span.waited > 0)
+        arguments += ", \"waited_inside_ns\": " + std::to_string(span.waited);
       std::string name = known ? manifest_.kernels[task].name : "task " + std::to_string(span.task);
       event(Json(name).dump(-1, ' ', true, Json::error_handler_t::replace), "task", worker, span.start, span.finish,
             arguments);

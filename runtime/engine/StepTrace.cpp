@@ -45,7 +45,7 @@ void StepTrace::end() {
   size_t used = lanes_.front().used;
   for (Lane &lane : lanes_) {
     used = std::min(used, lane.used);
-    if (lane.open) // a program that ends without a barrier
+    if (lane.open && lane.spans[lane.used - 1].joined == 0) // a program that ends without a barrier
       lane.spans[lane.used - 1].finish = lane.spans[lane.used - 1].joined = step.finish;
   }
   step.numLaunches = used - step.firstLaunch;
@@ -56,7 +56,7 @@ void StepTrace::launchOfTrace(void *trace, int32_t worker, int32_t task) {
   Lane &lane = self->lanes_[static_cast<size_t>(worker)];
   lane.open = lane.used < self->steps_.back().firstLaunch + self->maxLaunches_;
   if (lane.open)
-    lane.spans[lane.used++] = {task, now(), 0, 0};
+    lane.spans[lane.used++] = {task, now(), 0, 0, 0};
 }
 
 void StepTrace::barrierOfTrace(void *trace, int32_t worker) {
@@ -64,11 +64,13 @@ void StepTrace::barrierOfTrace(void *trace, int32_t worker) {
   Lane &lane = self->lanes_[static_cast<size_t>(worker)];
   int64_t finish = now();
   self->pool_->barrier();
-  if (lane.open) {
-    lane.spans[lane.used - 1].finish = finish;
-    lane.spans[lane.used - 1].joined = now();
-    lane.open = false;
-  }
+  if (!lane.open)
+    return;
+  // The last barrier of a task ends it; what was the last one until now was inside.
+  LaunchSpan &span = lane.spans[lane.used - 1];
+  span.waited += span.joined - span.finish;
+  span.finish = finish;
+  span.joined = now();
 }
 
 } // namespace llmc

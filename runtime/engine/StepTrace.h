@@ -15,6 +15,7 @@ struct LaunchSpan {
   int64_t start;  // the worker begins its share,
   int64_t finish; // has done it,
   int64_t joined; // and all others have, too
+  int64_t waited; // at barriers inside the task, which some have: part of start .. finish
 };
 
 struct TracedStep {
@@ -45,7 +46,7 @@ private:
   struct alignas(64) Lane {
     std::vector<LaunchSpan> spans; // all of them, from the start
     size_t used = 0;
-    bool open = false; // the last one has not finished
+    bool open = false; // the last one is being recorded: there was room
   };
 
   size_t maxLaunches_, maxSteps_;

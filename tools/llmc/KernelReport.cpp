@@ -31,7 +31,7 @@ std::vector<TaskSums> sumsOf(const StepTrace &trace, const TracedStep &step, siz
       const LaunchSpan &span = trace.launches(step, worker)[launch];
       all.start = std::min(all.start, span.start);
       all.finish = std::max(all.finish, span.finish);
-      sum.waited += 1e-9 * static_cast<double>(span.joined - span.finish);
+      sum.waited += 1e-9 * static_cast<double>(span.joined - span.finish + span.waited);
       sum.occupied += 1e-9 * static_cast<double>(span.joined - span.start);
     }
     sum.wall += 1e-9 * static_cast<double>(all.finish - all.start);
@@ -128,7 +128,7 @@ KernelLimits measureKernelLimits(const DispatchManifest &manifest, const std::ve
   limits.vectorOperations = fma / 2;
   for (const KernelEntry &kernel : manifest.kernels)
     for (const StepShape &shape : shapes) {
-      if (kernel.cost.products == 0)
+      if (kernel.cost.products == 0 && kernel.cost.positionProducts == 0)
         continue;
       std::string instruction = kernel.instructionFor(kernel.cost.logitRows ? shape.logitRows : shape.rows());
       if (!limits.instructions.contains(instruction))

@@ -97,5 +97,34 @@ TEST(KernelReport, ALaunchLastsFromTheFirstStartToTheLastFinish) {
   EXPECT_LT(times.kernels[0].waiting, 0.9);
 }
 
+TEST(KernelReport, ABarrierInsideATaskIsPartOfIt) {
+  StatusOr<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(2);
+  ASSERT_TRUE(pool.ok());
+  StepTrace trace(2, 2, 1);
+  ASSERT_TRUE(trace.begin(**pool, 1, 0));
+  (*pool)->run(
+      [](void *trace, int32_t worker) {
+        StepTrace::launchOfTrace(trace, worker, 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(worker == 0 ? 1 : 20));
+        StepTrace::barrierOfTrace(trace, worker);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        StepTrace::barrierOfTrace(trace, worker);
+        StepTrace::launchOfTrace(trace, worker, 1);
+        StepTrace::barrierOfTrace(trace, worker);
+      },
+      &trace);
+  trace.end();
+  ASSERT_EQ(trace.steps()[0].numLaunches, 2u);
+  const LaunchSpan &first = trace.launches(trace.steps()[0], 0)[0];
+  EXPECT_GE(first.finish - first.start, 25'000'000);
+  EXPECT_GE(first.waited, 10'000'000);
+  EXPECT_LE(first.waited, first.finish - first.start);
+  EXPECT_EQ(trace.launches(trace.steps()[0], 0)[1].waited, 0);
+  StepTimes times = stepTimesOf(trace, twoKernels());
+  ASSERT_EQ(times.kernels.size(), 2u);
+  EXPECT_GE(times.kernels[0].seconds, 0.025);
+  EXPECT_GT(times.kernels[0].waiting, 0.1);
+}
+
 } // namespace
 } // namespace llmc
