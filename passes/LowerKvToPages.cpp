@@ -30,8 +30,12 @@ struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
       elementType = Float32Type::get(context);
     else if (element == "bf16")
       elementType = BFloat16Type::get(context);
+    else if (element == "f16")
+      elementType = Float16Type::get(context);
+    else if (element == "int8")
+      elementType = IntegerType::get(context, 8);
     if (!elementType) {
-      getOperation().emitError() << "unknown element type '" << element.getValue() << "' of the cache (known = f32 bf16)";
+      getOperation().emitError() << "unknown element type '" << element.getValue() << "' of the cache (known = f32 bf16 f16 int8)";
       return signalPassFailure();
     }
     auto paged = [&](Type type) -> Type {

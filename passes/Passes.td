@@ -95,7 +95,7 @@ def ChooseWeightFormsPass : Pass<"llmc-choose-weight-forms", "::mlir::ModuleOp">
 def LowerKvToPagesPass : Pass<"llmc-lower-kv-to-pages", "::mlir::ModuleOp"> {
   let summary = "give every cache its pages and element type";
   let description = [{
-    Changes numerics when the element type is bf16: keys and values are rounded when they are appended. Keys lie in panels
+    Changes numerics unless the element type is f32: keys and values are rounded when they are appended. Keys lie in panels
     of 16 positions, so that a kernel scores 16 positions at a time.
     Before:
     ```mlir
@@ -116,7 +116,7 @@ def LowerKvToPagesPass : Pass<"llmc-lower-kv-to-pages", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"element", "element", "std::string", "\"bf16\"", "f32 or bf16">,
+  let options = [Option<"element", "element", "std::string", "\"bf16\"", "f32, bf16, f16 or int8">,
                  Option<"page", "page", "int64_t", "64", "positions per page, a multiple of 16">];
 }
 

@@ -11,7 +11,7 @@ namespace llmc {
 
 struct PhaseOptions {
   std::string weights = "stored"; // stored, f32, bf16, int8, int4
-  std::string kvElement = "bf16"; // f32 or bf16
+  std::string kvElement = "bf16"; // f32, bf16, f16 or int8
   int64_t kvPage = 64;            // positions
   std::string target = "host";
   int64_t maxTokens = 512; // rows of the largest step

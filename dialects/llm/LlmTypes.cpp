@@ -157,8 +157,11 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
   if (heads <= 0 || headDim <= 0 || heads > maxSize || headDim > maxSize / heads)
     return emitError() << "cache is " << heads << " x " << headDim << ", expected positive sizes of at most " << maxSize
                        << " together";
-  if (!elementType.isF32() && !elementType.isBF16())
-    return emitError() << "cache of " << elementType << ", expected f32 or bf16";
+  bool isCodes = elementType.isSignlessInteger(8);
+  if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16() && !isCodes)
+    return emitError() << "cache of " << elementType << ", expected f32, bf16, f16 or i8";
+  if (isCodes && page == 0)
+    return emitError() << "cache of i8 without pages, which its scales lie in; only llmc-lower-kv-to-pages makes one";
   if (page < 0 || panel < 0 || page > maxSize || (page == 0) != (panel == 0))
     return emitError() << "page is " << page << " and panel " << panel << ", expected both positive or both absent";
   if (page > 0 && page % panel != 0)
@@ -167,5 +170,6 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
 }
 
 int64_t KvType::bytesPerPage() const {
-  return 2 * getHeads() * getHeadDim() * getPage() * (getElementType().getIntOrFloatBitWidth() / 8);
+  int64_t scaleBytes = getElementType().isInteger(8) ? 4 : 0;
+  return 2 * getHeads() * getPage() * (getHeadDim() * (getElementType().getIntOrFloatBitWidth() / 8) + scaleBytes);
 }

@@ -53,7 +53,8 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
     `!llm.kv<3x64xf32>`: 3 key-value heads of 64 channels. `!llm.kv<3x64xbf16, page = 64, panel = 16>`: the same in pages
     of 64 positions, keys in panels of 16 positions (`[page / panel][D][panel]`), values in rows (`[page][D]`), per head.
     bf16 lies in pairs where D is whole panels: two channels of a key side by side (`[page / panel][D / 2][panel][2]`), two
-    positions of a value, 16 channels at a time (`[D / panel][page / 2][panel][2]`). A sequence owns its pages; only `llm.kv_append` grows it, once per step.
+    positions of a value, 16 channels at a time (`[D / panel][page / 2][panel][2]`). i8 holds codes -127 .. 127 and, behind
+    the values of all heads, an f32 scale for every head and position: of keys, then of values. A sequence owns its pages; only `llm.kv_append` grows it, once per step.
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType, "int64_t":$page,
                         "int64_t":$panel);

@@ -308,7 +308,8 @@ def Tile_WhenOp : Tile_BodyOp<"when", [NoTerminator, SingleBlock]> {
 def Tile_AppendOp : Tile_BodyOp<"append"> {
   let summary = "write the key or the value of one row and head into its page";
   let description = [{
-    Rounded to the cache's element type, nearest even. (C1) the cache is paged. (C2) the value has the channels of a head.
+    Rounded to the cache's element type, nearest even; as i8 `scale = max_d |x_d| / 127` and
+    `code[d] = round_to_even(x_d * (1 / scale))`, all zero when the maximum is 0. (C1) the cache is paged. (C2) the value has the channels of a head.
     ```mlir
     tile.append key %k, %kv[%head], %batch[%row] : tensor<64xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
     ```
@@ -333,7 +334,8 @@ def Tile_AttendOp : Tile_BodyOp<"attend", [AllTypesMatch<["query", "result"]>]> 
     A cache whose bf16 elements lie in pairs makes both products those of a matrix unit: query and p are rounded to bf16
     (to nearest even); 32 channels (of a score) or positions of the page (of a result) at a time, the even ones and the odd
     ones are each added up by fma from 0, both sums are added, and their sum to what there is. The sum of p takes it rounded.
-    With other caches everything is f32, one fma after the other in ascending order.
+    With other caches everything is f32, one fma after the other in ascending order. A score of i8 keys is the sum over
+    their codes times the key's scale; a result takes `p * scale` of each value's codes.
 
     (C1) the cache is paged. (C2) the query holds whole heads. (C3) scale > 0, softcap >= 0, window >= 0. (C4) span >= 0 is
     a multiple of the page. (C5) partials have room for D + 32 elements of every query head: its result, 16 sums, maximum.

@@ -1,6 +1,7 @@
 #include "lib/reference/LlmInterpreter.h"
 #include "dialects/llm/LlmShapes.h"
 #include "lib/reference/Formulas.h"
+#include "lib/reference/TileKernels.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <set>
@@ -370,10 +371,15 @@ LogicalResult LlmStep::evaluate(KvAppendOp op, Frame &frame) {
   StateOp state = std::get<StateOp>(frame.at(op.getKv()));
   if (!grown.insert(state.getSymName().str()).second)
     return op.emitOpError() << "grows @" << state.getSymName() << ", which this step has grown already";
-  const bool rounded = op.getKv().getType().getElementType().isBF16();
+  KvType kv = op.getKv().getType();
   auto append = [&](std::vector<float> &cache, std::span<const float> row) {
-    for (float x : row)
-      cache.push_back(rounded ? roundToBf16(x) : x);
+    const size_t depth = static_cast<size_t>(kv.getHeadDim());
+    std::vector<float> rounded(row.begin(), row.end());
+    for (size_t head = 0; head < rounded.size(); head += depth) {
+      const float scale = roundToCache(std::span(rounded).subspan(head, depth), elementOf(kv));
+      for (size_t d = head; d < head + depth; ++d)
+        cache.push_back(rounded[d] * scale);
+    }
   };
   for (size_t t = 0; t < tokens.size(); ++t) {
     LlmInterpreter::Cache &cache = owner.sequences[sequenceOf[t]].caches[state.getSymName().str()];

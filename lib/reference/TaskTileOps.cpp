@@ -233,12 +233,12 @@ FailureOr<std::function<CacheView(int64_t)>> TaskCompiler::cache(Value value) {
   TaskArgument *argument = this->argument(value);
   StepMemory *memory = &task.memory;
   auto kv = cast<llm::KvType>(value.getType());
+  const CacheElement element = elementOf(kv);
   return std::function<CacheView(int64_t)>([=](int64_t row) {
     const llmc_batch &batch = *memory->batch;
     const int32_t *pages = batch.page_table + static_cast<int64_t>(batch.token_sequence[row]) * batch.page_table_stride;
-    return CacheView{memory->kv,   memory->pageBytes, argument->kvOffset,
-                     pages,        kv.getHeads(),     kv.getHeadDim(),
-                     kv.getPage(), kv.getPanel(),     kv.getElementType().isBF16()};
+    return CacheView{memory->kv,      memory->pageBytes, argument->kvOffset, pages,  kv.getHeads(),
+                     kv.getHeadDim(), kv.getPage(),      kv.getPanel(),      element};
   });
 }
 
@@ -259,9 +259,7 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::AppendOp op) {
       [=, view = *view, isValue = op.getHalf() == tile::KvHalf::Value, heads = op.getKv().getType().getHeads()] {
         if (!hasHead(op, *head.integers, heads, *row.integers, memory->batch->num_tokens))
           return false;
-        CacheView cache = view(*row.integers);
-        for (int64_t d = 0; d < value.size; ++d)
-          cache.store(isValue, *head.integers, memory->batch->positions[*row.integers], d, value.floats[d]);
+        view(*row.integers).append(isValue, *head.integers, memory->batch->positions[*row.integers], value.f());
         return true;
       });
 }

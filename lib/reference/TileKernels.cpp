@@ -168,25 +168,71 @@ float llmc::reference::reduceMax(std::span<const float> x) {
 
 uint8_t *CacheView::at(bool value, int64_t head, int64_t position, int64_t channel) const {
   const int64_t inPage = position % page, unit = pairs() ? 2 : 1;
-  int64_t element = (value ? heads + head : head) * page * headDim;
+  int64_t place = (value ? heads + head : head) * page * headDim;
   if (!value)
-    element += inPage / panel * panel * headDim + (channel / unit * panel + inPage % panel) * unit + channel % unit;
+    place += inPage / panel * panel * headDim + (channel / unit * panel + inPage % panel) * unit + channel % unit;
   else if (pairs())
-    element += channel / panel * panel * page + (inPage / 2 * panel + channel % panel) * 2 + inPage % 2;
+    place += channel / panel * panel * page + (inPage / 2 * panel + channel % panel) * 2 + inPage % 2;
   else
-    element += inPage * headDim + channel;
-  return memory + pages[position / page] * pageBytes + offset + element * (bf16 ? 2 : 4);
+    place += inPage * headDim + channel;
+  return memory + pages[position / page] * pageBytes + offset + place * elementBytes();
+}
+
+uint8_t *CacheView::scaleAt(bool value, int64_t head, int64_t position) const {
+  const int64_t place = 2 * heads * page * headDim + 4 * ((value ? heads + head : head) * page + position % page);
+  return memory + pages[position / page] * pageBytes + offset + place;
 }
 
 float CacheView::load(bool value, int64_t head, int64_t position, int64_t channel) const {
   const uint8_t *bytes = at(value, head, position, channel);
-  return bf16 ? fromBf16(read<uint16_t>(bytes)) : read<float>(bytes);
+  switch (element) {
+  case CacheElement::F32:
+    return read<float>(bytes);
+  case CacheElement::BF16:
+    return fromBf16(read<uint16_t>(bytes));
+  case CacheElement::F16:
+    return fromF16(read<uint16_t>(bytes));
+  case CacheElement::I8:
+    return static_cast<float>(read<int8_t>(bytes));
+  }
+  return 0;
 }
 
-void CacheView::store(bool value, int64_t head, int64_t position, int64_t channel, float x) const {
-  uint8_t *bytes = at(value, head, position, channel);
-  const uint16_t rounded = bf16FromF32(x);
-  std::memcpy(bytes, bf16 ? static_cast<const void *>(&rounded) : &x, bf16 ? 2 : 4);
+float CacheView::scale(bool value, int64_t head, int64_t position) const {
+  return element == CacheElement::I8 ? read<float>(scaleAt(value, head, position)) : 1;
+}
+
+float llmc::reference::roundToCache(std::span<float> head, CacheElement element) {
+  float top = 0;
+  for (float &x : head) {
+    if (element == CacheElement::BF16)
+      x = roundToBf16(x);
+    if (element == CacheElement::F16)
+      x = fromF16(f16FromF32(x));
+    top = std::max(top, std::abs(x));
+  }
+  if (element != CacheElement::I8)
+    return 1;
+  const float scale = top / 127, inverse = top > 0 ? 1 / scale : 0;
+  for (float &x : head) // the clamp only bites where the inverse overflows, or x is no number
+    x = std::clamp(std::nearbyint(x * inverse), -127.0f, 127.0f);
+  return scale;
+}
+
+void CacheView::append(bool value, int64_t head, int64_t position, std::span<const float> channels) const {
+  std::vector<float> rounded(channels.begin(), channels.end());
+  const float scale = roundToCache(rounded, element);
+  if (element == CacheElement::I8)
+    std::memcpy(scaleAt(value, head, position), &scale, 4);
+  for (int64_t channel = 0; channel < headDim; ++channel) {
+    const float x = rounded[static_cast<size_t>(channel)];
+    const uint16_t half = element == CacheElement::BF16 ? bf16FromF32(x) : f16FromF32(x);
+    const auto code = static_cast<int8_t>(element == CacheElement::I8 ? x : 0);
+    const void *bytes = element == CacheElement::F32  ? static_cast<const void *>(&x)
+                        : element == CacheElement::I8 ? static_cast<const void *>(&code)
+                                                      : &half;
+    std::memcpy(at(value, head, position, channel), bytes, static_cast<size_t>(elementBytes()));
+  }
 }
 
 namespace {
@@ -264,7 +310,7 @@ void addPage(Softmax &softmax, std::span<const float> query, const CacheView &ca
     addProducts(
         score, cache.headDim, pairs, [&](int64_t d) { return query[static_cast<size_t>(d)]; },
         [&](int64_t d) { return cache.load(/*value=*/false, head, j, d); });
-    p[static_cast<size_t>(j - start)] = scaledScore(score, shape);
+    p[static_cast<size_t>(j - start)] = scaledScore(score * cache.scale(/*value=*/false, head, j), shape);
     next = std::max(next, p[static_cast<size_t>(j - start)]);
   }
   softmax.rescale(next);
@@ -274,6 +320,7 @@ void addPage(Softmax &softmax, std::span<const float> query, const CacheView &ca
     if (pairs)
       weight = roundToBf16(weight);
     softmax.sums[(j - start) % lanes] += weight;
+    weight *= cache.scale(/*value=*/true, head, j);
   }
   for (int64_t d = 0; d < cache.headDim; ++d)
     addProducts(

@@ -1,6 +1,7 @@
 """invariance.py MODEL WORK FORM...: how a model is run changes no bit of its logits, how it is compiled no byte.
 
-For each form of the weights: prefill in chunks of 1, 3, 16 or whole, on 1, 2 or 3 threads, the sequences together or
+For each form of the weights, or FORM:KV with the element type of the cache: prefill in chunks of 1, 3, 16 or whole, on
+1, 2 or 3 threads, the sequences together or
 separate, the instructions of the machine or their expansions; compiled on 1 or 2 threads, from another folder, in
 another locale.
 """
@@ -20,6 +21,11 @@ BATCHES = (["--batch", "together"], ["--batch", "separate"])
 EMULATED = ("f32", "bf16")
 # Every chunk with every number of threads; each of both with each batch.
 WAYS = [chunk + threads + BATCHES[(i + j) % 2] for i, chunk in enumerate(CHUNKS) for j, threads in enumerate(THREADS)]
+
+
+def options_of(form):
+    weights, _, kv = form.partition(":")
+    return ["--weights", weights, *(["--kv", kv] if kv else [])]
 
 
 def run(*arguments, **options):
@@ -50,7 +56,7 @@ def check_compiles(form):
     expected = None
     for name, (options, process) in ways.items():
         artifact = work / f"{form} {name}"
-        run("llmc", "compile", model, "--weights", form, "--context", "64", "-o", artifact, *options, **process)
+        run("llmc", "compile", model, *options_of(form), "--context", "64", "-o", artifact, *options, **process)
         written = contents(artifact)
         expected = expected or written
         assert written.keys() == expected.keys(), f"{model.name} {form} {name}: {sorted(written)}, expected {sorted(expected)}"
@@ -69,7 +75,7 @@ def check_runs(form, artifact):
     ways = [("again", artifact, [])] + [(" ".join(way), artifact, way) for way in WAYS]
     if form in EMULATED:
         emulated = work / f"{form} emulated"
-        run("llmc", "compile", model, "--weights", form, "--context", "64", "-o", emulated, "--emulate")
+        run("llmc", "compile", model, *options_of(form), "--context", "64", "-o", emulated, "--emulate")
         ways.append(("emulated", emulated, []))
     for name, program, options in ways:
         actual = logits("actual", program, options)
@@ -81,7 +87,7 @@ def check_runs(form, artifact):
 def check_spans(form):
     """Attention shares a context longer than a span of 1024 positions among the workers, and changes no bit."""
     artifact = work / f"{form} long"
-    run("llmc", "compile", model, "--weights", form, "--context", "2304", "-o", artifact)
+    run("llmc", "compile", model, *options_of(form), "--context", "2304", "-o", artifact)
 
     def logits(name, options):
         run("llmc", "logits", artifact, "--ids", work / "long.json", "-o", work / name, *options)

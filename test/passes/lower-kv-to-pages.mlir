@@ -1,9 +1,13 @@
 // RUN: llmc-opt %s --llmc-lower-kv-to-pages | FileCheck %s
 // RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=f32 page=16" | FileCheck %s --check-prefix=SMALL
+// RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=f16" | FileCheck %s --check-prefix=F16
+// RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=int8" | FileCheck %s --check-prefix=INT8
 
 // One head of 17 channels: nothing about pages asks for a round size.
 // CHECK: llm.state @kv : !llm.kv<1x17xbf16, page = 64, panel = 16>
 // SMALL: llm.state @kv : !llm.kv<1x17xf32, page = 16, panel = 16>
+// F16: llm.state @kv : !llm.kv<1x17xf16, page = 64, panel = 16>
+// INT8: llm.state @kv : !llm.kv<1x17xi8, page = 64, panel = 16>
 llm.state @kv : !llm.kv<1x17xf32>
 // A cache that has its pages keeps them.
 // CHECK: llm.state @paged : !llm.kv<2x16xf32, page = 32, panel = 16>

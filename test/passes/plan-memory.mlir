@@ -54,6 +54,14 @@ func.func @step(%batch: !llm.batch) {
 
 // -----
 
+// 16 positions * 1 head * (17 codes + a scale of 4 bytes) * (keys + values) = 672, at a multiple of 64 704
+// CHECK: module attributes {{.+}}llmc.page_bytes = 704 : i64
+module {
+  llm.state @codes : !llm.kv<1x17xi8, page = 16, panel = 16>
+}
+
+// -----
+
 // Without state a page has no bytes; without @step there is no arena.
 // CHECK: module attributes {llmc.arena_bytes_per_row = 0 : i64, llmc.max_tokens = 37 : i64, llmc.page_bytes = 0 : i64, llmc.weight_bytes = 0 : i64}
 module {

@@ -45,7 +45,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
       ->check(CLI::IsMember({"stored", "f32", "bf16", "int8", "int4"}))
       ->capture_default_str();
   app.add_option("--kv", options.kv, "element type of the KV cache (default: f32 with --weights f32, else bf16)")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "int8"}));
   app.add_option("--max-tokens", options.maxTokens, "rows per step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

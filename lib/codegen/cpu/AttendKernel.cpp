@@ -81,12 +81,18 @@ AttendPage AttendKernel::pageAt(const AttendItem &item, Value index, Value lastP
   Value stride = k.loadInt(task.batch, offsetof(llmc_batch, page_table_stride));
   Value entries = k.at(table, k.mul(k.mul(item.sequence, stride), 4));
   int64_t headBytes = page * depth * kv.getElementType().getIntOrFloatBitWidth() / 8;
-  auto keysAt = [&](Value index) {
+  auto startOf = [&](Value index) {
     Value start = k.mul(k.loadInt(k.at(entries, k.mul(index, 4))), task.plan.pageBytes);
-    return k.at(k.at(task.operands.lookup(op.getKv()), start), k.mul(item.head, headBytes));
+    return k.at(task.operands.lookup(op.getKv()), start);
   };
+  auto keysAt = [&](Value index) { return k.at(startOf(index), k.mul(item.head, headBytes)); };
   AttendPage result;
   result.keys = keysAt(index);
+  if (kv.getElementType().isInteger(8)) {
+    Value scales = k.at(startOf(index), k.i64(2 * kv.getHeads() * headBytes));
+    result.keyScales = k.at(scales, k.mul(item.head, page * 4));
+    result.valueScales = k.at(result.keyScales, k.i64(kv.getHeads() * page * 4));
+  }
   result.values = k.at(result.keys, k.i64(kv.getHeads() * headBytes));
   result.nextKeys = keysAt(k.min(k.add(index, 1), k.div(lastPosition, page)));
   result.base = k.mul(index, page);
@@ -132,7 +138,10 @@ void AttendKernel::emitSoftmaxRow(Value row, Value firstPosition, const AttendPa
   SmallVector<Value> exponents, masks;
   Value largest = k.splat(kNothing);
   for (int64_t v = 0; v < page / kLanes; ++v) {
-    Value score = scaled(k.load(k.vf, scoreRow, v * 64));
+    Value score = k.load(k.vf, scoreRow, v * 64);
+    if (current.keyScales)
+      score = k.mulF(score, k.load(k.vf, current.keyScales, v * 64));
+    score = scaled(score);
     if (masked) {
       masks.push_back(visibleLanes(high, v));
       score = k.select(masks.back(), score, k.splat(kNothing));
@@ -153,6 +162,11 @@ void AttendKernel::emitSoftmaxRow(Value row, Value firstPosition, const AttendPa
     if (products->roundsProbabilities())
       p = roundPositiveToBf16(k, p);
     sum = k.addF(sum, p);
+    if (current.valueScales) {
+      p = k.mulF(p, k.load(k.vf, current.valueScales, v * 64));
+      if (masked) // a scale that was never written may be no number
+        p = k.select(masks[v], p, k.splat(0.0f));
+    }
     products->storeProbabilities(p, row, v);
   }
   k.store(sum, state.sums);

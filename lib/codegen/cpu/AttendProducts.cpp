@@ -15,7 +15,7 @@ constexpr int64_t kLine = 64;
 class PlainProducts : public AttendProducts {
 public:
   PlainProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows, const Schedule &schedule)
-      : AttendProducts(kernel, kv, maxRows, schedule) {}
+      : AttendProducts(kernel, kv, maxRows, schedule), isF16(kv.getElementType().isF16()) {}
   void emitScores(Value queryRows, const AttendPage &current) override;
   void emitValues(Value queryRows, const AttendPage &current) override;
 
@@ -23,8 +23,15 @@ private:
   Value loadCache(Value pointer, int64_t bytes) {
     if (elementBytes == 4)
       return k.load(k.vf, pointer, bytes);
-    return extendBf16(k, k.load(k.vectorOf(kLanes, k.b.getBF16Type()), pointer, bytes));
+    if (isF16)
+      return arith::ExtFOp::create(k.b, k.vf, k.load(k.vectorOf(kLanes, k.b.getF16Type()), pointer, bytes));
+    if (elementBytes == 2)
+      return extendBf16(k, k.load(k.vectorOf(kLanes, k.b.getBF16Type()), pointer, bytes));
+    Value codes = k.load(k.vectorOf(kLanes, k.i8Type), pointer, bytes);
+    return arith::SIToFPOp::create(k.b, k.vf, arith::ExtSIOp::create(k.b, k.vi, codes));
   }
+
+  const bool isF16;
 };
 
 class PairProducts : public AttendProducts {

@@ -11,9 +11,10 @@ namespace llmc::cpu {
 // One page as the query heads of one key-value head see it.
 struct AttendPage {
   mlir::Value keys, values;
-  mlir::Value nextKeys; // of the page to come, or the same again
-  mlir::Value base;     // position of its first key
-  mlir::Value valid;    // positions that hold something by the end of this step
+  mlir::Value nextKeys;               // of the page to come, or the same again
+  mlir::Value keyScales, valueScales; // of the codes of i8, f32 for each position; null otherwise
+  mlir::Value base;                   // position of its first key
+  mlir::Value valid;                  // positions that hold something by the end of this step
 };
 
 class AttendProducts {

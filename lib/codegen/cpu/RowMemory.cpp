@@ -95,33 +95,32 @@ void RowProgram::emitAppend(tile::AppendOp op) {
   Value slot = k.rem(position, page);
   Value base = k.at(task.operands.lookup(op.getKv()), k.mul(pageIndex, task.plan.pageBytes));
 
-  if (op.getHalf() == tile::KvHalf::Value && !kv.hasPairs()) {
-    Value element = k.add(k.mul(k.add(head, kv.getHeads()), page * depth), k.mul(slot, depth));
-    Value target = k.at(base, k.mul(element, bytes));
-    prepare(op.getValue());
-    elementLoop(depth, [&](Position at, int64_t lanes) {
-      Value vector = evaluate(op.getValue(), at, lanes);
-      if (bytes == 2)
-        vector = roundToBf16(k, vector);
-      Value pointer = elementAt(target, at, bytes);
-      if (lanes < kLanes)
-        k.maskedStore(vector, pointer, k.laneMask(lanes));
-      else
-        k.store(vector, pointer);
-    });
-    return;
-  }
   Value buffer = k.allocate((depth + 2 * kLanes) * bytes);
-  evaluateInto(op.getValue(), buffer, kv.getElementType(), /*paddedSize=*/0);
+  bool isCodes = kv.getElementType().isInteger(8), isKey = op.getHalf() == tile::KvHalf::Key;
+  if (isCodes) {
+    Value scales = k.add(k.mul(isKey ? head : k.add(head, kv.getHeads()), page), slot);
+    quantizeForCache(op.getValue(), buffer, k.at(k.at(base, 2 * kv.getHeads() * page * depth), k.mul(scales, 4)));
+  } else if (kv.getElementType().isF16()) {
+    Value wide = k.allocate((depth + 2 * kLanes) * 4);
+    evaluateInto(op.getValue(), wide, k.f32Type, /*paddedSize=*/0);
+    for (int64_t at = 0; at < depth; at += kLanes)
+      k.store(arith::TruncFOp::create(k.b, k.vectorOf(kLanes, k.b.getF16Type()), k.load(k.vf, wide, at * 4)), buffer,
+              at * 2);
+  } else {
+    evaluateInto(op.getValue(), buffer, kv.getElementType(), /*paddedSize=*/0);
+  }
   // `width` bytes at a time, `stride` apart.
   auto scatter = [&](Value from, Value element, int64_t count, int64_t width, int64_t stride) {
     Value target = k.at(base, k.mul(element, bytes));
-    Type stored = width == 2 ? k.i16Type : k.i32Type;
+    Type stored = width == 1 ? k.i8Type : width == 2 ? k.i16Type : k.i32Type;
     k.loop(k.i64(0), k.i64(count), 1, [&](Value index) {
       k.store(k.load(stored, k.at(from, k.mul(index, width))), k.at(target, k.mul(index, stride)));
     });
   };
-  if (op.getHalf() == tile::KvHalf::Value) {
+  if (!isKey && !kv.hasPairs())
+    return scatter(buffer, k.add(k.mul(k.add(head, kv.getHeads()), page * depth), k.mul(slot, depth)), depth, bytes,
+                   bytes);
+  if (!isKey) {
     // A value is every other element of its pair of positions, in each panel of channels.
     Value element =
         k.add(k.mul(k.add(head, kv.getHeads()), page * depth), k.add(k.mul(k.div(slot, 2), 2 * panel), k.rem(slot, 2)));
@@ -135,6 +134,25 @@ void RowProgram::emitAppend(tile::AppendOp op) {
   int64_t unit = kv.hasPairs() ? 2 : 1;
   Value element = k.add(k.mul(k.div(slot, panel), depth * panel), k.mul(k.rem(slot, panel), unit));
   scatter(buffer, k.add(k.mul(head, page * depth), element), depth / unit, unit * bytes, unit * panel * bytes);
+}
+
+void RowProgram::quantizeForCache(Value tile, Value codes, Value scale) {
+  int64_t depth = sizeOf(tile), whole = (depth + kLanes - 1) / kLanes * kLanes;
+  Value wide = k.allocate((whole + kLanes) * 4), largest = k.splat(0.0f);
+  evaluateInto(tile, wide, k.f32Type, /*paddedSize=*/0); // whole vectors, zero past the head
+  for (int64_t at = 0; at < depth; at += kLanes)
+    largest = k.maxF(largest, math::AbsFOp::create(k.b, k.load(k.vf, wide, at * 4)));
+  Value magnitude = k.reduceMax(largest), unit = arith::DivFOp::create(k.b, magnitude, k.f32(127.0f));
+  Value positive = arith::CmpFOp::create(k.b, arith::CmpFPredicate::OGT, magnitude, k.f32(0.0f));
+  Value inverse = k.select(positive, arith::DivFOp::create(k.b, k.f32(1.0f), unit), k.f32(0.0f));
+  for (int64_t at = 0; at < depth; at += kLanes) {
+    Value code = math::RoundEvenOp::create(k.b, k.mulF(k.load(k.vf, wide, at * 4), k.broadcast(inverse)));
+    // Only a subnormal scale, whose reciprocal is infinite, could leave the range.
+    code = arith::MinNumFOp::create(k.b, arith::MaxNumFOp::create(k.b, code, k.splat(-127.0f)), k.splat(127.0f));
+    Value integer = arith::FPToSIOp::create(k.b, k.vi, code);
+    k.store(arith::TruncIOp::create(k.b, k.vectorOf(kLanes, k.i8Type), integer), codes, at);
+  }
+  k.store(unit, scale);
 }
 
 void RowProgram::emitGather(tile::GatherOp op) {

@@ -84,6 +84,8 @@ private:
   void emitStore(tile::StoreOp op);
   void emitAppend(tile::AppendOp op);
   void emitRecord(tile::RecordOp op);
+  // Codes -127 .. 127 and their scale.
+  void quantizeForCache(mlir::Value tile, mlir::Value codes, mlir::Value scale);
   void emitWhen(tile::WhenOp op);
   void emitGather(tile::GatherOp op);
   void emitGatherQuantized(tile::GatherOp op, const PackedLayout &weight, mlir::Value index, mlir::Value buffer);

@@ -15,7 +15,12 @@ func.func private @f(!llm.kv<268435456x2xf32>)
 
 // -----
 
-// expected-error@+1 {{cache of 'i8', expected f32 or bf16}}
+// expected-error@+1 {{cache of 'i16', expected f32, bf16, f16 or i8}}
+func.func private @f(!llm.kv<3x64xi16>)
+
+// -----
+
+// expected-error@+1 {{cache of i8 without pages, which its scales lie in; only llmc-lower-kv-to-pages makes one}}
 func.func private @f(!llm.kv<3x64xi8>)
 
 // -----

@@ -180,23 +180,26 @@ TEST(Reduce, SixteenPartialsThenHalves) {
 // The paged cache gives what plain attention over contiguous keys and values gives, pages in any order.
 TEST(Attend, PagedAgainstContiguous) {
   constexpr int64_t heads = 2, headDim = 7, page = 16;
-  for (bool bf16 : {false, true})
+  for (CacheElement element : {CacheElement::F32, CacheElement::BF16, CacheElement::F16, CacheElement::I8})
     for (int64_t window : {0, 1, 5, 17})
       for (float cap : {0.0f, 2.0f})
         for (int64_t position : {0, 15, 16, 17, 40}) {
           const std::vector<int32_t> pages{2, 0, 3};
           const int64_t pageBytes = 2 * heads * headDim * page * 4 + 64;
           std::vector<uint8_t> memory(static_cast<size_t>(4 * pageBytes));
-          CacheView cache{memory.data(), pageBytes, 64, pages.data(), heads, headDim, page, 16, bf16};
+          CacheView cache{memory.data(), pageBytes, 64, pages.data(), heads, headDim, page, 16, element};
           const size_t width = heads * headDim;
           std::vector<float> keys = random(static_cast<size_t>(position + 1) * width, 5),
                              values = random(static_cast<size_t>(position + 1) * width, 6);
-          for (size_t i = 0; i < keys.size(); ++i) {
-            if (bf16)
-              keys[i] = roundToBf16(keys[i]), values[i] = roundToBf16(values[i]);
-            const int64_t j = static_cast<int64_t>(i / width), c = static_cast<int64_t>(i % width);
-            cache.store(false, c / headDim, j, c % headDim, keys[i]);
-            cache.store(true, c / headDim, j, c % headDim, values[i]);
+          for (size_t i = 0; i < keys.size(); i += headDim) {
+            const int64_t j = static_cast<int64_t>(i / width), head = static_cast<int64_t>(i % width) / headDim;
+            for (bool value : {false, true}) {
+              std::span<float> channels = std::span(value ? values : keys).subspan(i, headDim);
+              cache.append(value, head, j, channels);
+              const float scale = roundToCache(channels, element);
+              for (float &x : channels)
+                x *= scale;
+            }
           }
           // Six query heads, three per key-value head.
           std::vector<float> query = random(3 * width, 7), expected(3 * width), actual(3 * headDim);
@@ -216,16 +219,16 @@ TEST(Attend, PairsAgainstContiguous) {
   constexpr int64_t headDim = 48, page = 64, position = 100;
   const std::vector<int32_t> pages{1, 0};
   std::vector<uint8_t> memory(2 * 2 * headDim * page * 2);
-  CacheView cache{memory.data(), 2 * headDim * page * 2, 0, pages.data(), 1, headDim, page, 16, true};
+  CacheView cache{memory.data(), 2 * headDim * page * 2, 0, pages.data(), 1, headDim, page, 16, CacheElement::BF16};
   ASSERT_TRUE(cache.pairs());
   std::vector<float> keys = random((position + 1) * headDim, 8), values = random((position + 1) * headDim, 9);
   std::vector<float> query = random(headDim, 10), expected(headDim), actual(headDim);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    keys[i] = roundToBf16(keys[i]), values[i] = roundToBf16(values[i]);
-    const int64_t j = static_cast<int64_t>(i) / headDim, c = static_cast<int64_t>(i) % headDim;
-    cache.store(false, 0, j, c, keys[i]);
-    cache.store(true, 0, j, c, values[i]);
-  }
+  for (int64_t j = 0; j <= position; ++j)
+    for (bool value : {false, true}) {
+      std::span<float> channels = std::span(value ? values : keys).subspan(static_cast<size_t>(j * headDim), headDim);
+      cache.append(value, 0, j, channels);
+      roundToCache(channels, CacheElement::BF16);
+    }
   for (size_t i = 0; i < keys.size(); ++i) {
     const int64_t j = static_cast<int64_t>(i) / headDim, c = static_cast<int64_t>(i) % headDim;
     ASSERT_EQ(cache.load(false, 0, j, c), keys[i]);

@@ -48,6 +48,15 @@ struct Case {
   bool partials = true;
   std::string element = "bf16";
   std::string cap = "0.0";
+  reference::CacheElement cacheElement() const {
+    using enum reference::CacheElement;
+    return element == "bf16" ? BF16 : element == "f16" ? F16 : element == "i8" ? I8 : F32;
+  }
+  // Of one layer: keys and values, and the scales of codes.
+  int64_t layerBytes() const {
+    int64_t bytes = element == "f32" ? 4 : element == "i8" ? 1 : 2;
+    return 2 * heads * page * (depth * bytes + (element == "i8" ? 4 : 0));
+  }
   int64_t queryChannels() const { return heads * group * depth; }
   int64_t partialChannels() const { return heads * group * (depth + 32); }
   int64_t channels() const { return queryChannels() + 2 * heads * depth; }
@@ -57,7 +66,7 @@ int64_t strideOf(int64_t channels) { return (channels + 63) / 64 * 64; }
 
 std::string moduleOf(const Case &c) {
   auto text = [](int64_t value) { return std::to_string(value); };
-  int64_t bytes = c.element == "bf16" ? 2 : 4, layer = 2 * c.heads * c.depth * c.page * bytes;
+  int64_t layer = c.layerBytes();
   return fill(kAttention,
               {{"KV", "!llm.kv<" + text(c.heads) + "x" + text(c.depth) + "x" + c.element + ", page = " + text(c.page) +
                           ", panel = 16>"},
@@ -87,9 +96,8 @@ Rows runSequences(StepProgram &program, const Case &c, const Rows &inputs,
   size_t sequences = inputs.size();
   std::vector<int32_t> done(sequences, 0);
   Batch whole(std::vector<Sequence>(sequences, {0, 200}), static_cast<int32_t>(c.page));
-  int64_t bytes = c.element == "bf16" ? 2 : 4;
   // Pages start as NaN: what was never written must never count.
-  AlignedBytes kv(static_cast<size_t>(whole.numPages * 4 * c.heads * c.depth * c.page * bytes), 0xff);
+  AlignedBytes kv(static_cast<size_t>(whole.numPages * 2 * c.layerBytes()), 0xff);
   Rows outputs(sequences);
   for (const std::vector<int32_t> &step : steps) {
     std::vector<Sequence> batchSequences;
@@ -121,10 +129,18 @@ Rows runSequences(StepProgram &program, const Case &c, const Rows &inputs,
 }
 
 // Attention of one sequence in double precision from the cached (rounded) keys and values.
-void checkSequence(const Case &c, const std::vector<float> &x, const std::vector<float> &y) {
+void checkSequence(const Case &c, std::vector<float> x, const std::vector<float> &y) {
+  for (size_t at = 0; at < x.size(); at += static_cast<size_t>(c.depth)) {
+    bool isQuery = static_cast<int64_t>(at) % c.channels() < c.queryChannels();
+    std::span<float> head(&x[at], static_cast<size_t>(c.depth));
+    if (isQuery && c.element != "bf16")
+      continue; // only a matrix unit rounds queries
+    float scale = reference::roundToCache(head, c.cacheElement());
+    for (float &value : head)
+      value *= scale;
+  }
   int64_t length = static_cast<int64_t>(x.size()) / c.channels();
   double cap = std::stod(c.cap);
-  auto cached = [&](float value) { return c.element == "bf16" ? fromBf16(bf16Bits(value)) : value; };
   for (int64_t t = 0; t < length; ++t)
     for (int64_t h = 0; h < c.heads * c.group; ++h) {
       int64_t keyHead = h / c.group, first = c.window ? std::max<int64_t>(0, t - c.window + 1) : 0;
@@ -135,7 +151,7 @@ void checkSequence(const Case &c, const std::vector<float> &x, const std::vector
         const float *k = &x[static_cast<size_t>(j * c.channels() + c.queryChannels() + keyHead * c.depth)];
         double score = 0;
         for (int64_t d = 0; d < c.depth; ++d)
-          score += static_cast<double>(cached(q[d])) * cached(k[d]);
+          score += static_cast<double>(q[d]) * k[d];
         score *= 0.125;
         if (cap > 0)
           score = cap * std::tanh(score / cap);
@@ -145,9 +161,8 @@ void checkSequence(const Case &c, const std::vector<float> &x, const std::vector
       for (int64_t d = 0; d < c.depth; ++d) {
         double expected = 0;
         for (int64_t j = first; j <= t; ++j)
-          expected +=
-              p[static_cast<size_t>(j - first)] / sum *
-              cached(x[static_cast<size_t>(j * c.channels() + c.queryChannels() + (c.heads + keyHead) * c.depth + d)]);
+          expected += p[static_cast<size_t>(j - first)] / sum *
+                      x[static_cast<size_t>(j * c.channels() + c.queryChannels() + (c.heads + keyHead) * c.depth + d)];
         float actual = y[static_cast<size_t>(t * c.queryChannels() + h * c.depth + d)];
         // Values are at most 1 and weights sum to 1: the error is that of scores of about 10 in f32, 1e-6 each. With
         // bf16 weights are off by up to 2^-9 of themselves, which moves their sum and the result.
@@ -160,20 +175,18 @@ void checkSequence(const Case &c, const std::vector<float> &x, const std::vector
 // The interpreted op on the same keys and values, in pages of their own.
 void checkInterpreted(const Case &c, const std::vector<float> &x, const std::vector<float> &y) {
   int64_t length = static_cast<int64_t>(x.size()) / c.channels(), pages = (length + c.page - 1) / c.page;
-  bool bf16 = c.element == "bf16";
-  int64_t pageBytes = 2 * c.heads * c.depth * c.page * (bf16 ? 2 : 4);
+  int64_t pageBytes = c.layerBytes();
   std::vector<uint8_t> memory(static_cast<size_t>(pages * pageBytes));
   std::vector<int32_t> table;
   for (int32_t page = 0; page < pages; ++page)
     table.push_back(page);
-  reference::CacheView cache{memory.data(), pageBytes, 0, table.data(), c.heads, c.depth, c.page, 16, bf16};
+  reference::CacheView cache{memory.data(), pageBytes, 0, table.data(), c.heads, c.depth, c.page, 16, c.cacheElement()};
   for (int64_t t = 0; t < length; ++t)
     for (int64_t head = 0; head < c.heads; ++head)
-      for (int64_t d = 0; d < c.depth; ++d)
-        for (bool value : {false, true})
-          cache.store(value, head, t, d,
-                      x[static_cast<size_t>(t * c.channels() + c.queryChannels() +
-                                            ((value ? c.heads : 0) + head) * c.depth + d)]);
+      for (bool value : {false, true}) {
+        int64_t at = t * c.channels() + c.queryChannels() + ((value ? c.heads : 0) + head) * c.depth;
+        cache.append(value, head, t, std::span(&x[static_cast<size_t>(at)], static_cast<size_t>(c.depth)));
+      }
   size_t width = static_cast<size_t>(c.group * c.depth);
   std::vector<float> expected(width);
   for (int64_t t = 0; t < length; ++t)
@@ -229,7 +242,7 @@ TEST(AttendTask, HeadSizes) {
 
 TEST(AttendTask, GroupSizesAndElements) {
   for (int64_t group : {1, 3, 4})
-    for (const char *element : {"f32", "bf16"}) {
+    for (const char *element : {"f32", "bf16", "f16", "i8"}) {
       Case c;
       c.group = group;
       c.element = element;
@@ -251,7 +264,7 @@ TEST(AttendTask, WindowsPagesAndSoftcap) {
 
 // Sums of spans are put together by one worker or by many; a window may begin inside a span, or skip some.
 TEST(AttendTask, Spans) {
-  for (const char *element : {"f32", "bf16"})
+  for (const char *element : {"f32", "bf16", "i8"})
     for (int64_t window : {0, 20, 40}) {
       Case c;
       c.element = element;
