@@ -78,9 +78,6 @@ StatusOr<TilePacker::Rows> TilePacker::read(int64_t tile) const {
       wanted[place] = -1;
       continue;
     }
-    if (layout_.form == WeightForm::I4M)
-      return Status::error("weight '" + reader_.name() + "' is stored as " + std::string(nameOf(reader_.typeOf(row))) +
-                           ", but form i4m is made from stored Q4_0, Q4_1 or Q4_K blocks only; choose i4 or i8");
     anyValues = true;
   }
   LLMC_RETURN_IF_ERROR(readStored(rows, tile));
@@ -164,6 +161,9 @@ Status TilePacker::packBlocks(const Rows &rows, uint8_t *out) const {
 Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uint8_t *block) const {
   int64_t place = panel * lanesPerBlock, k0 = group * valuesPerGroup;
   if (!rows.values.empty()) {
+    auto *quantize = layout_.form == WeightForm::I8   ? quantizeI8
+                     : layout_.form == WeightForm::I4 ? quantizeI4
+                                                      : quantizeI4M;
     LaneGroup values;
     int64_t count = std::min(valuesPerGroup, layout_.k - k0);
     if (count < valuesPerGroup)
@@ -173,8 +173,7 @@ Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uin
       for (int64_t i = 0; i < count; ++i)
         values.w[i][lane] = row[i];
     }
-    bool fits =
-        layout_.form == WeightForm::I8 ? quantizeI8(values, block, group % 2) : quantizeI4(values, block, group % 2);
+    bool fits = quantize(values, block, group % 2);
     if (!fits)
       return Status::error("weight '" + reader_.name() + "' has elements near column " + std::to_string(k0) +
                            " that are not finite, or too large for an f16 scale; choose bf16 or f32");

@@ -11,8 +11,7 @@ using ByteSink = std::function<Status(std::span<const uint8_t>)>;
 
 // Streams layout.bytes() bytes into `sink`, which runs on the caller's thread. The bytes do not depend on `threads`.
 // Holds up to two tiles per thread, packed, and one as f32. Stored blocks that the form can hold (BlockCodecs.h) are
-// moved as they are unless the recipe adds something; everything else passes through f32. Form i4m is made from such
-// blocks only.
+// moved as they are unless the recipe adds something; everything else passes through f32.
 Status packWeight(const WeightRecipe &recipe, const PackedLayout &layout, const TensorReader &tensors,
                   const ByteSink &sink, int threads = 1);
 

@@ -1,4 +1,4 @@
-// Absolute-maximum 8-bit and searched 4-bit quantisation.
+// Absolute-maximum 8-bit and searched 4-bit quantisation, around zero and over a minimum.
 #include "lib/weights/Quantize.h"
 #include "lib/importer/files/Dequantize.h"
 #include "lib/weights/BlockCodecs.h"
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace llmc {
 namespace {
@@ -56,6 +57,15 @@ void codesOf(const LaneGroup &values, const LaneFloats &inverse, float low, floa
       codes[k][l] = static_cast<uint8_t>(static_cast<int>(clampedCode(values.w[k][l], inverse[l], low, high)) + offset);
 }
 
+// Codes of k and k + 16 share a byte, four bytes of a lane a word.
+void storeNibbles(const uint8_t (&codes)[valuesPerGroup][lanes], uint8_t *out) {
+  for (int word = 0; word < 4; ++word)
+    for (int l = 0; l < lanes; ++l)
+      for (int k = 0; k < 4; ++k)
+        out[laneStride * word + 4 * l + k] =
+            static_cast<uint8_t>(codes[4 * word + k][l] | codes[16 + 4 * word + k][l] << 4);
+}
+
 struct Search {
   LaneFloats limit;      // scales beyond it do not fit f16
   LaneFloats scale = {}; // best so far
@@ -96,6 +106,94 @@ void normalize(const LaneGroup &values, LaneFloats &extreme, LaneGroup &normal, 
   for (int k = 0; k < valuesPerGroup; ++k)
     for (int l = 0; l < lanes; ++l)
       normal.w[k][l] = values.w[k][l] * factor[l];
+}
+
+// A scale and a minimum per lane.
+struct Line {
+  LaneFloats scale = {}, minimum = {};
+};
+
+float roundedToHalf(float value) { return fromF16(f16FromF32(value)); }
+
+// The line that fits the codes best that `line` gives, in its place; where all codes are equal it stays.
+void refine(const LaneGroup &values, Line &line) {
+  LaneFloats inverse, codeSum = {}, squareSum = {}, valueSum = {}, crossSum = {};
+  for (int l = 0; l < lanes; ++l)
+    inverse[l] = line.scale[l] != 0.0f ? 1.0f / line.scale[l] : 0.0f;
+  for (const LaneFloats &row : values.w)
+    for (int l = 0; l < lanes; ++l) {
+      float code = clampedCode(row[l] - line.minimum[l], inverse[l], 0.0f, 15.0f);
+      codeSum[l] += code;
+      squareSum[l] += code * code;
+      valueSum[l] += row[l];
+      crossSum[l] += code * row[l];
+    }
+  constexpr float count = valuesPerGroup;
+  for (int l = 0; l < lanes; ++l) {
+    float spread = count * squareSum[l] - codeSum[l] * codeSum[l];
+    if (spread <= 0.0f)
+      continue;
+    line.scale[l] = (count * crossSum[l] - codeSum[l] * valueSum[l]) / spread;
+    line.minimum[l] = (valueSum[l] - line.scale[l] * codeSum[l]) / count;
+  }
+}
+
+// As they are stored, in `unit`s: what a refined line loses by rounding is part of its error.
+void roundToStored(Line &line, const LaneFloats &unit) {
+  for (int l = 0; l < lanes; ++l) {
+    line.scale[l] = roundedToHalf(line.scale[l] * unit[l]) / unit[l];
+    line.minimum[l] = roundedToHalf(line.minimum[l] * unit[l]) / unit[l];
+  }
+}
+
+void errorOf(const LaneGroup &values, const Line &line, LaneFloats &error) {
+  LaneFloats inverse;
+  for (int l = 0; l < lanes; ++l) {
+    inverse[l] = line.scale[l] != 0.0f ? 1.0f / line.scale[l] : 0.0f;
+    error[l] = 0.0f;
+  }
+  for (const LaneFloats &row : values.w)
+    for (int l = 0; l < lanes; ++l) {
+      float code = clampedCode(row[l] - line.minimum[l], inverse[l], 0.0f, 15.0f);
+      float miss = row[l] - (code * line.scale[l] + line.minimum[l]);
+      error[l] += miss * miss;
+    }
+}
+
+// The best of the lines around the one from the smallest to the largest value. False when none fits f16.
+bool searchLine(const LaneGroup &values, const LaneFloats &unit, Line &best) {
+  LaneFloats low, high, error, least;
+  for (int l = 0; l < lanes; ++l)
+    low[l] = high[l] = values.w[0][l];
+  for (const LaneFloats &row : values.w)
+    for (int l = 0; l < lanes; ++l) {
+      low[l] = std::min(low[l], row[l]);
+      high[l] = std::max(high[l], row[l]);
+    }
+  std::fill_n(least, lanes, std::numeric_limits<float>::infinity());
+  auto keepBetter = [&](Line line) {
+    roundToStored(line, unit);
+    errorOf(values, line, error);
+    for (int l = 0; l < lanes; ++l)
+      if (error[l] < least[l]) { // a scale beyond f16 has an infinite or undefined error
+        least[l] = error[l];
+        best.scale[l] = line.scale[l];
+        best.minimum[l] = line.minimum[l];
+      }
+  };
+  for (float cut = 0.0f; cut < 2.5f; cut += 0.25f) {
+    Line line;
+    for (int l = 0; l < lanes; ++l) {
+      line.scale[l] = (high[l] - low[l]) / (15.0f + cut);
+      line.minimum[l] = low[l] + cut / 2 * line.scale[l];
+    }
+    if (cut == 0.0f)
+      keepBetter(line); // first, so that it wins where others are only as good
+    refine(values, line);
+    refine(values, line);
+    keepBetter(line);
+  }
+  return std::all_of(least, least + lanes, [](float e) { return e < std::numeric_limits<float>::infinity(); });
 }
 
 } // namespace
@@ -139,13 +237,35 @@ bool quantizeI4(const LaneGroup &values, uint8_t *block, int64_t group) {
     return false;
   uint8_t codes[valuesPerGroup][lanes];
   codesOf(values, inverse, -8.0f, 7.0f, 8, codes);
-  uint8_t *out = groupTarget(block, WeightForm::I4, group, 0).codes;
-  for (int word = 0; word < 4; ++word)
-    for (int l = 0; l < lanes; ++l)
-      for (int k = 0; k < 4; ++k)
-        out[laneStride * word + 4 * l + k] =
-            static_cast<uint8_t>(codes[4 * word + k][l] | codes[16 + 4 * word + k][l] << 4);
+  storeNibbles(codes, groupTarget(block, WeightForm::I4, group, 0).codes);
   return true;
+}
+
+bool quantizeI4M(const LaneGroup &values, uint8_t *block, int64_t group) {
+  LaneFloats extreme, unit, inverse;
+  if (!extremes(values, extreme))
+    return false;
+  LaneGroup normal;
+  normalize(values, extreme, normal, unit);
+  Line line;
+  if (!searchLine(normal, unit, line))
+    return false;
+  LaneFloats scale;
+  for (int l = 0; l < lanes; ++l)
+    scale[l] = line.scale[l] * unit[l];
+  bool fits = storeScales(scale, inverse, block, WeightForm::I4M, group);
+  uint8_t codes[valuesPerGroup][lanes];
+  for (int l = 0; l < lanes; ++l) {
+    uint16_t minimum = f16FromF32(line.minimum[l] * unit[l]);
+    fits &= f16IsFinite(minimum);
+    uint8_t *bytes = groupTarget(block, WeightForm::I4M, group, l).minimum;
+    bytes[0] = static_cast<uint8_t>(minimum);
+    bytes[1] = static_cast<uint8_t>(minimum >> 8);
+    for (int k = 0; k < valuesPerGroup; ++k)
+      codes[k][l] = static_cast<uint8_t>(clampedCode(values.w[k][l] - fromF16(minimum), inverse[l], 0.0f, 15.0f));
+  }
+  storeNibbles(codes, groupTarget(block, WeightForm::I4M, group, 0).codes);
+  return fits;
 }
 
 } // namespace llmc

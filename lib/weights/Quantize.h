@@ -10,7 +10,7 @@ struct LaneGroup {
   alignas(64) float w[valuesPerGroup][lanesPerBlock];
 };
 
-// Both write group `group` of a block for all lanes, and return false when a value or a scale is not finite in f16:
+// All write group `group` of a block for all lanes, and return false when a value or a scale is not finite in f16:
 // then the block is not to be used. A group of zeros gets scale 0.
 
 // scale = max|w| / 127 as f16; codes by the rounded scale. |error| <= 0.5001 * scale + 127 * 2^-25: half a step, and
@@ -21,5 +21,10 @@ bool quantizeI8(const LaneGroup &values, uint8_t *block, int64_t group);
 // the smallest sum of w^2 * error^2 (large weights move outputs most). On Gaussian weights that error is 13 % below the
 // one of the plain scale, the unweighted 2 %.
 bool quantizeI4(const LaneGroup &values, uint8_t *block, int64_t group);
+
+// Codes 0..15, value = code * scale + minimum. Of the scales around the one that maps the smallest w to 0 and the
+// largest to 15, refined with their minima by least squares, the one with the smallest sum of error^2 as stored. A
+// group of 16 evenly spaced levels keeps them, if f16 holds scale and minimum.
+bool quantizeI4M(const LaneGroup &values, uint8_t *block, int64_t group);
 
 } // namespace llmc

@@ -260,12 +260,9 @@ TEST(Pack, FailuresNameTheWeight) {
     return packed.ok() ? "" : packed.status().message();
   };
   EXPECT_EQ(error("t", matrixLayout(8, 5, WeightForm::F32, 16)), "weight 'w' is [8, 4], but its layout is of [8, 5]");
-  EXPECT_EQ(error("t", matrixLayout(8, 4, WeightForm::I4M, 16)),
-            "weight 'w' is stored as F32, but form i4m is made from stored Q4_0, Q4_1 or Q4_K blocks only; "
-            "choose i4 or i8");
   EXPECT_NE(error("t", {8, 4, WeightForm::I4, 16, 32, 0}).find("weight 'w': layout of [8, 4] as i4, tile 16, panel 32"),
             std::string::npos);
-  for (WeightForm form : {WeightForm::I8, WeightForm::I4})
+  for (WeightForm form : {WeightForm::I8, WeightForm::I4, WeightForm::I4M})
     for (std::string tensor : {"infinite", "large"}) // 1e8 / 127 and 1e8 / 8 are beyond 65504
       EXPECT_EQ(error(tensor, matrixLayout(8, 4, form, 16)),
                 "weight 'w' has elements near column 0 that are not finite, or too large for an f16 scale; choose bf16 "

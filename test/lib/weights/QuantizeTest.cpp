@@ -66,7 +66,7 @@ TEST(Quantize, EightBitsOverManyMagnitudes) {
 }
 
 TEST(Quantize, GroupsOfZerosStayZero) {
-  for (WeightForm form : {WeightForm::I8, WeightForm::I4})
+  for (WeightForm form : {WeightForm::I8, WeightForm::I4, WeightForm::I4M})
     EXPECT_EQ(throughForm(std::vector<float>(512, 0.0f), form), std::vector<float>(512, 0.0f));
 }
 
@@ -108,4 +108,37 @@ TEST(Quantize, TinyAndHugeFourBitGroups) {
   std::vector<float> back = throughForm(huge, WeightForm::I4);
   for (float value : back)
     EXPECT_NEAR(value, 5e5f, 5e5f * 0x1p-11f);
+}
+
+// What a Q4_1 block held: 16 levels, not around zero.
+TEST(Quantize, FourBitsWithAMinimumKeepSixteenLevels) {
+  std::vector<float> values(512);
+  for (size_t i = 0; i < 512; ++i)
+    values[i] = static_cast<float>(i * 7 % 16) * 0.375f - (i / 32 % 2 ? 1.25f : -20.0f);
+  EXPECT_EQ(throughForm(values, WeightForm::I4M), values);
+  EXPECT_EQ(throughForm(std::vector<float>(512, -0.75f), WeightForm::I4M), std::vector<float>(512, -0.75f));
+}
+
+// From the smallest to the largest value in 15 steps, in f64: what the search must beat.
+TEST(Quantize, FourBitsWithAMinimumBeatTheFullRangeAndThoseWithout) {
+  PackedLayout layout = matrixLayout(400, 320, WeightForm::I4M, 64),
+               without = matrixLayout(400, 320, WeightForm::I4, 64);
+  std::vector<float> values = gaussian(400 * 320, 1), plain(values.size());
+  for (size_t g = 0; g < values.size(); g += 32) {
+    auto [low, high] =
+        std::minmax_element(values.begin() + static_cast<int64_t>(g), values.begin() + static_cast<int64_t>(g) + 32);
+    double scale = (static_cast<double>(*high) - *low) / 15;
+    for (size_t i = g; i < g + 32; ++i)
+      plain[i] = static_cast<float>(std::nearbyint((values[i] - *low) / scale) * scale + *low);
+  }
+  double found = relativeError(values, *unpackWeight(layout, packFloats(values, layout)));
+  EXPECT_LT(found, 0.97 * relativeError(values, plain));
+  EXPECT_LT(found, 0.9 * relativeError(values, *unpackWeight(without, packFloats(values, without))));
+}
+
+TEST(Quantize, TinyAndHugeGroupsWithAMinimum) {
+  std::vector<float> tiny(512, 1e-38f), huge(512, 5e4f);
+  EXPECT_EQ(throughForm(tiny, WeightForm::I4M), std::vector<float>(512, 0.0f));
+  for (float value : throughForm(huge, WeightForm::I4M))
+    EXPECT_NEAR(value, 5e4f, 5e4f * 0x1p-11f);
 }

@@ -9,6 +9,8 @@ model, golden, work = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_tex
 work.mkdir(parents=True, exist_ok=True)
 # What a 16-bit or stored form may change: the choice between two tokens that are nearly as probable.
 SMALL_MARGIN = 0.1
+# Of perplexity, as a part of it; of other forms less than 0.005.
+LOSS = {"int8": 0.003}
 TEXT = pathlib.Path("/usr/share/common-licenses/GPL-3")
 
 
@@ -39,7 +41,7 @@ def check_perplexity(form, artifact):
         for number, (window, nll) in enumerate(zip(windows, expected["nll_per_window"])):
             assert abs(window["nll"] / nll - 1) <= 2e-5, f"window {number}: nll is {window['nll']}, expected {nll}"
     perplexity = math.exp(sum(window["nll"] for window in windows) / 8)
-    assert abs(perplexity / expected["perplexity"] - 1) <= 0.005, f"{form}: perplexity is {perplexity}, expected {expected['perplexity']}"
+    assert abs(perplexity / expected["perplexity"] - 1) <= LOSS.get(form, 0.005), f"{form}: perplexity is {perplexity}, expected {expected['perplexity']}"
 
 
 for form in sys.argv[4:]:

@@ -6,7 +6,7 @@
 // F32: @matrix : !llm.weight<32x64, f32>
 // BF16: @matrix : !llm.weight<32x64, bf16> {{.+}} {reason = "stored as BF16, kept exactly"}
 // INT8: @matrix : !llm.weight<32x64, i8> {{.+}} {reason = "stored as BF16, quantised to 8 bits"}
-// INT4: @matrix : !llm.weight<32x64, i4>
+// INT4: @matrix : !llm.weight<32x64, i4m>
 llm.weight @matrix : !llm.weight<32x64> from [{tensor = "w", type = "BF16"}]
 // A gain is no operand of a product: no option changes it.
 // F32: @gain : !llm.weight<64, plain>
