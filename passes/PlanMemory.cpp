@@ -1,7 +1,8 @@
-// Offsets for buffers, weights and caches. The arena holds what is live in @step, and behind it the layer that runs.
+// Offsets for buffers, weights and caches.
 #include "dialects/llm/LlmDialect.h"
 #include "dialects/tile/TileDialect.h"
 #include "lib/weights/PackedLayout.h"
+#include "passes/ArenaPlan.h"
 #include "passes/Passes.h"
 
 namespace llmc {
@@ -14,40 +15,6 @@ using namespace llmc;
 
 namespace {
 
-int64_t bytesPerRow(tile::AllocOp op) { return op.getType().stride() * 4; }
-
-// From its first to its last user, in the order of the function.
-struct LiveRange {
-  tile::AllocOp alloc;
-  int64_t begin, end, offset = 0;
-};
-
-// First fit: each buffer goes to the lowest place that no buffer alive at the same time holds. Returns bytes per row.
-int64_t placeBuffers(func::FuncOp function, int64_t base) {
-  DenseMap<Operation *, int64_t> order;
-  for (Operation &op : function.getBody().front())
-    order[&op] = static_cast<int64_t>(order.size());
-  SmallVector<LiveRange> placed;
-  int64_t top = base;
-  for (auto alloc : function.getOps<tile::AllocOp>()) {
-    LiveRange range{alloc, std::numeric_limits<int64_t>::max(), -1, base};
-    for (Operation *user : alloc.getResult().getUsers()) {
-      range.begin = std::min(range.begin, order[user]);
-      range.end = std::max(range.end, order[user]);
-    }
-    SmallVector<LiveRange> rivals = llvm::filter_to_vector(
-        placed, [&](const LiveRange &other) { return other.begin <= range.end && range.begin <= other.end; });
-    llvm::sort(rivals, [](const LiveRange &a, const LiveRange &b) { return a.offset < b.offset; });
-    for (LiveRange &rival : rivals)
-      if (rival.offset < range.offset + bytesPerRow(alloc))
-        range.offset = std::max(range.offset, rival.offset + bytesPerRow(rival.alloc));
-    alloc.setOffset(range.offset);
-    top = std::max(top, range.offset + bytesPerRow(alloc));
-    placed.push_back(range);
-  }
-  return top;
-}
-
 struct PlanMemory : llmc::impl::PlanMemoryPassBase<PlanMemory> {
   using Base::Base;
 
@@ -56,13 +23,13 @@ struct PlanMemory : llmc::impl::PlanMemoryPassBase<PlanMemory> {
     auto setFact = [&](StringRef name, int64_t bytes) {
       getOperation()->setAttr(name, builder.getI64IntegerAttr(bytes));
     };
-    int64_t step = 0, layers = 0;
-    if (auto function = getOperation().lookupSymbol<func::FuncOp>("step"))
-      step = placeBuffers(function, 0);
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function.getSymName() != "step" && !function.isDeclaration())
-        layers = std::max(layers, placeBuffers(function, step));
-    setFact("llmc.arena_bytes_per_row", std::max(step, layers));
+    FailureOr<ArenaPlan> arena = planArena(getOperation());
+    if (failed(arena))
+      return signalPassFailure();
+    for (const ArenaFunction &function : arena->functions)
+      for (const ArenaBuffer &buffer : function.buffers)
+        cast<tile::AllocOp>(buffer.alloc).setOffset(static_cast<uint64_t>(buffer.offset));
+    setFact("llmc.arena_bytes_per_row", arena->bytes);
     setFact("llmc.max_tokens", maxTokens);
 
     CheckedSize weights = 0;

@@ -6,6 +6,7 @@ test/passes/fuse-linears.mlir or a folder test/passes/fuse-linears/.
 
 WITHOUT_MIRROR = {
     "dialects/*.cpp": ("test/dialects/llm/ops.mlir", "a file per op and concern there; check_ops counts them"),
+    "passes/ArenaPlan.cpp": ("test/passes/plan-memory.mlir", "the algorithm of that pass"),
     "passes/LayerCalls.cpp": ("test/passes/fuse-linears", "what passes over layers share"),
     "passes/Pipelines.cpp": ("test/tools/llmc/dump-phases.test", "shows in the phases that the driver dumps"),
     "passes/TaskBuilder.cpp": ("test/passes/form-tile-tasks", "spells the arithmetic of that pass"),

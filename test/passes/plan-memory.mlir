@@ -2,7 +2,7 @@
 
 // Weights follow each other at multiples of 64: 17 gains are padded to 64 elements, 256 bytes.
 // CHECK: module attributes {
-// CHECK-SAME: llmc.arena_bytes_per_row = 768 : i64
+// CHECK-SAME: llmc.arena_bytes_per_row = 512 : i64
 // CHECK-SAME: llmc.max_tokens = 37 : i64
 // 16 positions * 1 head * 17 channels * 2 bytes * (keys + values) = 1088, twice, each at a multiple of 64
 // CHECK-SAME: llmc.page_bytes = 2176 : i64
@@ -21,16 +21,17 @@ llm.state @layers.1.kv : !llm.kv<1x17xbf16, page = 16, panel = 16>
 tile.task @move rows(%row, %column of 1) (%a: !tile.rows<64>, %b: !tile.rows<64>) {
 }
 
-// A layer's buffers lie behind those of the step that calls it, in layers that never run at once in the same place.
+// A layer's buffers lie behind those that its caller needs meanwhile (@step's third), in layers that never run at once in
+// the same place. A layer that is not called needs none.
 // CHECK-LABEL: func.func private @layer_of_two
-// CHECK: tile.alloc at 512
+// CHECK: tile.alloc at 256
 func.func private @layer_of_two(%h: !tile.rows<64>) {
   %a = tile.alloc : !tile.rows<64>
   tile.launch @move(%h, %a) : !tile.rows<64>, !tile.rows<64>
   return
 }
 // CHECK-LABEL: func.func private @other_layer
-// CHECK: tile.alloc at 512
+// CHECK: tile.alloc at 0
 func.func private @other_layer(%h: !tile.rows<64>) {
   %a = tile.alloc : !tile.rows<64>
   tile.launch @move(%h, %a) : !tile.rows<64>, !tile.rows<64>
@@ -65,4 +66,58 @@ module {
 // Without state a page has no bytes; without @step there is no arena.
 // CHECK: module attributes {llmc.arena_bytes_per_row = 0 : i64, llmc.max_tokens = 37 : i64, llmc.page_bytes = 0 : i64, llmc.weight_bytes = 0 : i64}
 module {
+}
+
+// -----
+
+// In the order of the program the small one lies at 0 and the two large ones behind it, in 1280 bytes; the large ones first
+// need no more than is alive at once: 512 + 512.
+tile.task @read rows(%row, %column of 1) (%a: !tile.rows<64>, %b: !tile.rows<128>) {
+}
+tile.task @both rows(%row, %column of 1) (%a: !tile.rows<128>, %b: !tile.rows<128>) {
+}
+// CHECK: module attributes {llmc.arena_bytes_per_row = 1024 : i64
+// CHECK-LABEL: func.func @step
+func.func @step(%batch: !llm.batch) {
+  // CHECK: tile.alloc at 512 : <64>
+  // CHECK: tile.alloc at 0 : <128>
+  // CHECK: tile.alloc at 512 : <128>
+  %small = tile.alloc : !tile.rows<64>
+  %a = tile.alloc : !tile.rows<128>
+  %b = tile.alloc : !tile.rows<128>
+  tile.launch @read(%small, %a) : !tile.rows<64>, !tile.rows<128>
+  tile.launch @both(%a, %b) : !tile.rows<128>, !tile.rows<128>
+  return
+}
+
+// -----
+
+// What is called by a layer lies behind the layer's own; a layer called twice behind the larger of its callers' needs.
+tile.task @use rows(%row, %column of 1) (%a: !tile.rows<64>) {
+}
+// CHECK-LABEL: func.func private @inner
+// CHECK: tile.alloc at 512
+func.func private @inner() {
+  %a = tile.alloc : !tile.rows<64>
+  tile.launch @use(%a) : !tile.rows<64>
+  return
+}
+// CHECK-LABEL: func.func private @outer
+// CHECK: tile.alloc at 256
+func.func private @outer() {
+  %a = tile.alloc : !tile.rows<64>
+  tile.launch @use(%a) : !tile.rows<64>
+  call @inner() : () -> ()
+  tile.launch @use(%a) : !tile.rows<64>
+  return
+}
+// CHECK-LABEL: func.func @step
+// CHECK: tile.alloc at 0
+func.func @step(%batch: !llm.batch) {
+  %a = tile.alloc : !tile.rows<64>
+  call @inner() : () -> ()
+  tile.launch @use(%a) : !tile.rows<64>
+  call @outer() : () -> ()
+  tile.launch @use(%a) : !tile.rows<64>
+  return
 }
