@@ -35,6 +35,10 @@ public:
     describe(writer, value);
     object[key] = std::move(writer.object);
   }
+  template <typename T> void optionalChild(const char *key, const std::optional<T> &value) {
+    if (value)
+      child(key, *value);
+  }
   template <typename T> void children(const char *key, const std::vector<T> &values, uint64_t) {
     Json list = Json::array();
     for (const T &value : values) {
@@ -71,6 +75,9 @@ public:
   }
   void field(const char *key, bool &out) {
     take(key, out, [&](const Json &v, const std::string &p) { return asBool(v, p); });
+  }
+  void field(const char *key, double &out) {
+    take(key, out, [&](const Json &v, const std::string &p) { return asNumber(v, p); });
   }
   void field(const char *key, int32_t &out, int64_t min, int64_t max) { integer(key, out, min, max); }
   void field(const char *key, uint64_t &out, int64_t min, int64_t max) { integer(key, out, min, max); }
@@ -113,6 +120,10 @@ public:
       describe(reader, out);
       reader.finish();
     }
+  }
+  template <typename T> void optionalChild(const char *key, std::optional<T> &out) {
+    if (status_.ok() && find(object_, key))
+      child(key, out.emplace());
   }
   template <typename T> void children(const char *key, std::vector<T> &out, uint64_t limit) {
     list(key, limit, [&](const Json &v, const std::string &at) {
@@ -207,6 +218,14 @@ template <typename Io> void describe(Io &io, Of<GenerationDefaults> auto &m) {
   io.optionalField("repetition_penalty", m.repetitionPenalty);
 }
 
+template <typename Io> void describe(Io &io, Of<PerplexityFacts> auto &m) {
+  io.field("text_hash", m.textHash);
+  io.field("tokens", m.tokens, 1, maxInt64);
+  io.field("window", m.window, 2, limits::artifactContext);
+  io.field("value", m.value);
+  io.field("reference", m.reference);
+}
+
 template <typename Io> void describe(Io &io, Of<Section> auto &m) {
   io.field("file", m.file);
   io.field("bytes", m.bytes, 0, maxInt64);
@@ -238,6 +257,7 @@ template <typename Io> void describe(Io &io, Of<Manifest> auto &m) {
   io.child("tokenizer", m.tokenizer);
   io.child("special_ids", m.specialIds);
   io.child("generation", m.generation);
+  io.optionalChild("perplexity", m.perplexity);
   io.children("sections", m.sections, limits::artifactListEntries);
   io.children("weights", m.weights, limits::tensorsPerModel);
 }

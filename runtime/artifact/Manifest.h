@@ -10,11 +10,12 @@
 
 namespace llmc {
 
-inline constexpr int32_t artifactFormatVersion = 1;
+inline constexpr int32_t artifactFormatVersion = 2;
 inline constexpr char manifestFile[] = "manifest.json";
 inline constexpr char programFile[] = "program.so";
 inline constexpr char weightsFile[] = "weights.bin";
 inline constexpr char dispatchFile[] = "dispatch.json";
+inline constexpr char memoryFile[] = "memory.json";
 inline constexpr char chatTemplateFile[] = "chat_template.jinja";
 // Every weight in weights.bin and every page of the KV cache starts at a multiple of this.
 inline constexpr uint64_t artifactAlignment = 64;
@@ -66,6 +67,14 @@ struct GenerationDefaults {
   std::optional<double> repetitionPenalty;
 };
 
+// How well the artifact predicts a text, beside the same model with f32 weights; where that was measured.
+struct PerplexityFacts {
+  std::string textHash; // XXH3-128 of the text
+  uint64_t tokens = 0;  // predicted, in windows of `window`
+  int32_t window = 0;
+  double value = 0, reference = 0;
+};
+
 struct Section {
   std::string file; // a name in the folder, never a path
   uint64_t bytes = 0;
@@ -104,6 +113,7 @@ struct Manifest {
   TokenizerFacts tokenizer;
   SpecialIds specialIds;
   GenerationDefaults generation;
+  std::optional<PerplexityFacts> perplexity;
   std::vector<Section> sections; // filled by the writer, ascending by file name
 
   const Section *findSection(std::string_view file) const;

@@ -103,6 +103,16 @@ Status checkGeneration(const GenerationDefaults &g) {
   return check("repetition_penalty", g.repetitionPenalty, limits::repetitionPenaltyMin, limits::repetitionPenaltyMax);
 }
 
+Status checkPerplexity(const Manifest &m) {
+  if (!m.perplexity)
+    return {};
+  for (auto [name, value] : {std::pair("value", m.perplexity->value), std::pair("reference", m.perplexity->reference)})
+    if (!(value >= 1 && value <= limits::perplexity))
+      return Status::error("/perplexity/" + std::string(name) + " is " + std::to_string(value) + ", expected 1 to " +
+                           std::to_string(limits::perplexity));
+  return {};
+}
+
 struct Range {
   const char *name;
   int64_t value, max;
@@ -149,7 +159,8 @@ Status checkAll(const Manifest &m) {
   LLMC_RETURN_IF_ERROR(checkSections(m));
   LLMC_RETURN_IF_ERROR(checkWeights(m));
   LLMC_RETURN_IF_ERROR(checkIds(m));
-  return checkGeneration(m.generation);
+  LLMC_RETURN_IF_ERROR(checkGeneration(m.generation));
+  return checkPerplexity(m);
 }
 
 } // namespace

@@ -35,6 +35,7 @@ inline constexpr int64_t artifactSequences = 1 << 16;
 inline constexpr int64_t artifactWorkers = 1024;
 inline constexpr int64_t waitingSequences = 4096;
 inline constexpr uint64_t idsFileBytes = 256u << 20; // files of prompts and of token ids
+inline constexpr double perplexity = 1e12;
 inline constexpr double temperature = 100;
 inline constexpr double repetitionPenaltyMin = 0.01;
 inline constexpr double repetitionPenaltyMax = 100;

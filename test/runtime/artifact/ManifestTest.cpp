@@ -15,6 +15,7 @@ Manifest wholeManifest() {
   m.tokenizer = {"tokenizer.json", {"tokenizer.json"}, true, false};
   m.specialIds = {1, 0, {2, 7}};
   m.generation = {0.7, 40, 0.95, 0.05, 1.1};
+  m.perplexity = {std::string(32, 'd'), 4088, 512, 9.5, 9.25};
   m.sections = {{programFile, 10, std::string(32, 'a')},
                 {"tokenizer.json", 3, std::string(32, 'b')},
                 {weightsFile, m.weightsBytes, std::string(32, 'c')}};
@@ -41,6 +42,7 @@ TEST(Manifest, RoundTrip) {
                                      m.generation = {};
                                      m.specialIds = {};
                                      m.weights = {};
+                                     m.perplexity = {};
                                      m.family = "caf\xc3\xa9 \"x\"";
                                      return m;
                                    }()}) {
@@ -51,6 +53,9 @@ TEST(Manifest, RoundTrip) {
     EXPECT_EQ(read->family, manifest.family);
     EXPECT_EQ(read->specialIds.eos, manifest.specialIds.eos);
     EXPECT_EQ(read->generation.topP, manifest.generation.topP);
+    ASSERT_EQ(read->perplexity.has_value(), manifest.perplexity.has_value());
+    if (manifest.perplexity)
+      EXPECT_EQ(read->perplexity->reference, manifest.perplexity->reference);
     EXPECT_EQ(read->memoryPlan.size(), manifest.memoryPlan.size());
   }
 }
@@ -77,7 +82,7 @@ TEST(Manifest, AnotherFormatSaysWhoWroteIt) {
               m["writer"] = "llmc 9.1";
               m["unheard_of"] = 1;
             })),
-            "m: format 7, written by llmc 9.1; this runtime reads format 1; compile it again");
+            "m: format 7, written by llmc 9.1; this runtime reads format 2; compile it again");
   EXPECT_EQ(failure("{\"a\": 1}"),
             "m: /format is missing, expected \"llmc-artifact\": this is no artifact; write one with llmc compile");
 }
@@ -122,6 +127,8 @@ TEST(Manifest, EveryRuleHasItsMessage) {
       {"id", [](Json &m) { m["special_ids"]["eos"][1] = 97; }, "m: /special_ids/eos/1 is 97, the vocabulary has 97"},
       {"bos", [](Json &m) { m["special_ids"]["bos"] = 97; }, "m: /special_ids/bos is 97, the vocabulary has 97 ids"},
       {"heat", [](Json &m) { m["generation"]["temperature"] = -1; }, "m: /generation/temperature is -1.0"},
+      {"perplexity", [](Json &m) { m["perplexity"]["value"] = 0.5; }, "m: /perplexity/value is 0.5"},
+      {"no reference", [](Json &m) { m["perplexity"].erase("reference"); }, "m: /perplexity/reference is missing"},
       {"top_p", [](Json &m) { m["generation"]["top_p"] = 1.5; }, "m: /generation/top_p is 1.5"},
   };
   for (const Rule &rule : rules)
