@@ -5,6 +5,7 @@
 #include "runtime/support/Hash.h"
 #include "tools/llmc/Compile.h"
 #include "tools/llmc/Interrupt.h"
+#include "tools/llmc/ModelText.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -101,7 +102,7 @@ StatusOr<std::string> artifactCacheFolder() {
                        "LLMC_CACHE to a folder, or compile with -o");
 }
 
-StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions &options) {
+StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions &options, ArtifactNeeds needs) {
   if (fileExists(path + "/" + manifestFile)) {
     noteUnusedOptions(path, options);
     return path;
@@ -115,11 +116,13 @@ StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions 
       std::fprintf(stderr, "note: reusing %s\n", artifact.c_str());
     return artifact;
   }
+  LLMC_ASSIGN_OR_RETURN(Model model, openModel(path, options.models));
+  if (needs == ArtifactNeeds::Tokenizer)
+    LLMC_RETURN_IF_ERROR(requireTokenizer(model.files, "give token ids with --ids"));
   std::error_code error;
   fs::create_directories(cache, error);
   if (error)
     return Status::error(cache + ": cannot make the folder for compiled models: " + error.message());
-  LLMC_ASSIGN_OR_RETURN(Model model, openModel(path, options.models));
   for (const std::string &note : model.spec.notes)
     std::fprintf(stderr, "note: %s\n", note.c_str());
   std::fprintf(stderr, "note: compiling %s into %s\n", path.c_str(), artifact.c_str());

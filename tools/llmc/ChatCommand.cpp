@@ -248,7 +248,7 @@ Status Chat::generate(std::vector<int32_t> ids, std::string &said) {
 }
 
 StatusOr<int> chat(const ChatCommand &command) {
-  LLMC_ASSIGN_OR_RETURN(std::string artifact, artifactFor(command.model, command.compile));
+  LLMC_ASSIGN_OR_RETURN(std::string artifact, artifactFor(command.model, command.compile, ArtifactNeeds::Tokenizer));
   EngineOptions options;
   options.threads = command.options.threads;
   options.maxSequences = 1;

@@ -117,6 +117,8 @@ struct CommandLine {
     sub.add_option("--dump-phases", compile.options.dumpPhases,
                    "folder for the IR after each phase, as llmc-opt reads it");
     sub.add_option("--stop-after", compile.options.stopAfter, "last phase to run; nothing is written but dumps");
+    sub.add_option("--measure-perplexity", compile.perplexityText,
+                   "a text file: what the form of the weights costs there, against f32 weights");
   }
 
   void addLogits() {
@@ -155,8 +157,8 @@ struct CommandLine {
   }
 
   void addInspect() {
-    CLI::App &sub = add("inspect", "what a model is made of, from config and headers", inspect, runInspect);
-    sub.add_option("MODEL", inspect.model, modelHelp)->required();
+    CLI::App &sub = add("inspect", "what a model is made of, or where an artifact keeps what", inspect, runInspect);
+    sub.add_option("MODEL", inspect.model, eitherHelp)->required();
     sub.add_option("--models", inspect.models, "folder of model descriptions that overlay the built-in ones");
     sub.add_flag("--json", inspect.json, jsonHelp);
     sub.add_flag("-v,--verbose", inspect.verbose, verboseHelp);

@@ -36,6 +36,7 @@ struct CompileOptions {
 
 struct CompileCommand {
   std::string model, output;
+  std::string perplexityText; // a file to measure on, or ""
   CompileOptions options;
 };
 int runCompile(const CompileCommand &command);

@@ -10,6 +10,7 @@
 #include "runtime/support/Progress.h"
 #include "runtime/support/UsableCores.h"
 #include "tools/llmc/Diagnostics.h"
+#include "tools/llmc/MemoryReport.h"
 #include "tools/llmc/ModelText.h"
 #include <cinttypes>
 #include <cstdio>
@@ -216,6 +217,8 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
   if (!model.generation.chatTemplate.empty())
     contents.files.push_back({chatTemplateFile, model.generation.chatTemplate});
   contents.files.push_back({dispatchFile, formatDispatch(dispatchManifest(module, program))});
+  LLMC_ASSIGN_OR_RETURN(Json memory, memoryJson(module));
+  contents.files.push_back({memoryFile, memory.dump(1) + "\n"});
   ModelTensors tensors(model.files);
   uint64_t total = contents.manifest.weightsBytes;
   contents.writeWeights = [&](WeightSink &sink) { return writeWeights(weights, tensors, total, jobs, sink); };

@@ -37,7 +37,9 @@ StatusOr<std::string> artifactCacheFolder();
 inline constexpr char kernelCacheName[] = "kernels";
 
 // The artifact at `path`, or one compiled from the model at `path` into the user's cache, reused while neither the
-// model nor the options change.
-StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions &options);
+// model nor the options change. A model without what is needed is refused before it is compiled.
+enum class ArtifactNeeds { Nothing, Tokenizer };
+StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions &options,
+                                  ArtifactNeeds needs = ArtifactNeeds::Nothing);
 
 } // namespace llmc

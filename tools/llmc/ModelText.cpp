@@ -152,6 +152,13 @@ StatusOr<Tokenizer> tokenizerOf(const TokenizerFiles &files, const std::string &
   return Tokenizer::fromGguf(vocabulary, where);
 }
 
+Status requireTokenizer(const ModelFiles &files, const std::string &instead) {
+  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(files));
+  if (tokenizer.files.empty())
+    return Status::error(files.path() + ": has no tokenizer; " + instead);
+  return tokenizerOf(tokenizer, files.path()).status();
+}
+
 bool isTiktokenFile(const std::string &path) { return path.ends_with("tiktoken.model") || path.ends_with(".tiktoken"); }
 
 StatusOr<Tokenizer> tokenizerFromFile(const std::string &path, const std::string &pattern) {

@@ -8,7 +8,8 @@ namespace llmc {
 
 int runRun(const RunCommand &command) {
   auto start = std::chrono::steady_clock::now();
-  StatusOr<std::string> artifact = artifactFor(command.model, command.compile);
+  StatusOr<std::string> artifact = artifactFor(
+      command.model, command.compile, command.options.idsFile ? ArtifactNeeds::Nothing : ArtifactNeeds::Tokenizer);
   if (!artifact.ok())
     return reportFault(artifact.status());
   RunOptions options = command.options;

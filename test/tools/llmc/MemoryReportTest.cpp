@@ -1,0 +1,60 @@
+// What is said about a memory.json, and about one that is none.
+#include "tools/llmc/MemoryReport.h"
+#include <gtest/gtest.h>
+
+using namespace llmc;
+
+namespace {
+
+Json planOf(Json buffers) {
+  return {{"arena",
+           {{"bytes_per_row", 768},
+            {"least_bytes_per_row", 512},
+            {"unshared_bytes_per_row", 1024},
+            {"functions", {{{"function", "step"}, {"steps", 3}, {"buffers", std::move(buffers)}}}}}}};
+}
+
+Json buffer() {
+  return {{"offset", 256}, {"bytes", 512}, {"first", 0}, {"last", 2}, {"writer", "a"}, {"last_user", "b"}};
+}
+
+std::string failureOf(const Json &memory) {
+  StatusOr<std::string> text = arenaText(memory, "m");
+  return text.ok() ? *text : text.status().message();
+}
+
+TEST(MemoryReport, SaysWhatIsPlannedAndWhatIsNeeded) {
+  Json unused = buffer();
+  unused["last"] = -1;
+  unused["writer"] = unused["last_user"] = nullptr;
+  EXPECT_EQ(failureOf(planOf({buffer(), unused})),
+            "activations per row: 768 bytes; at least 512 are needed at once; 1024 if no buffers shared their place\n"
+            "  step: 3 launches and calls\n"
+            "    at       256        512 bytes  from   0 (a) to   2 (b)\n"
+            "    at       256        512 bytes  from   0 (-) to  -1 (-)\n");
+}
+
+TEST(MemoryReport, NamesWhatIsMissingOrOfAnotherKind) {
+  EXPECT_EQ(failureOf(Json::object()), "m: /arena is missing");
+  const Json whole = buffer();
+  for (const auto &[key, value] : whole.items()) {
+    Json without = whole;
+    without.erase(key);
+    EXPECT_EQ(failureOf(planOf({without})), "m: /arena/functions/0/buffers/0/" + key + " is missing");
+  }
+  Json wrong = buffer();
+  wrong["bytes"] = -2;
+  EXPECT_EQ(failureOf(planOf({wrong})).find("m: /arena/functions/0/buffers/0/bytes is -2"), 0u);
+  EXPECT_EQ(failureOf(planOf("none")), "m: /arena/functions/0/buffers is no list");
+  EXPECT_EQ(failureOf({{"arena", 7}}), "m: /arena/bytes_per_row is missing");
+}
+
+TEST(MemoryReport, SaysTheLossWhereItWasMeasured) {
+  Manifest manifest;
+  EXPECT_EQ(perplexityText(manifest), "");
+  manifest.perplexity = {std::string(32, 'a'), 4088, 512, 10.3, 10.0};
+  EXPECT_EQ(perplexityText(manifest),
+            "perplexity 10.3000, 10.0000 with f32 weights (+3.00 %), over 4088 tokens in windows of 512\n");
+}
+
+} // namespace

@@ -1,0 +1,20 @@
+// What lies where in memory during a step: the plan as JSON for the artifact, and as text for people.
+#pragma once
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/artifact/Loader.h"
+#include "runtime/support/Json.h"
+
+namespace llmc {
+
+// memory.json of a module whose memory is planned (runtime/artifact/FORMAT.md).
+StatusOr<Json> memoryJson(mlir::ModuleOp module);
+
+// The lines of `llmc compile` and `llmc inspect ARTIFACT`: every byte that a run of the artifact at `path` will use,
+// and how well it predicts where that was measured ("" where not).
+std::string planText(const Manifest &manifest, const std::string &path);
+std::string perplexityText(const Manifest &manifest);
+// The buffers of the arena with their live ranges, and their sum against what no plan could do without. `memory` is
+// what memoryJson gave; anything else is an error.
+StatusOr<std::string> arenaText(const Json &memory, const std::string &file);
+
+} // namespace llmc
