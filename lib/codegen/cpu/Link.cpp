@@ -31,7 +31,7 @@ private:
   llvm::SmallString<128> path;
 };
 
-Status writeFile(const std::string &path, const std::string &bytes) {
+Status writeFile(const std::string &path, llvm::StringRef bytes) {
   std::error_code code;
   llvm::raw_fd_ostream stream(path, code);
   if (code)
@@ -64,6 +64,12 @@ StatusOr<std::string> llmc::cpu::linkSharedObject(const std::vector<std::string>
     arguments.push_back(folder.file("unit" + llvm::Twine(i) + ".o"));
     LLMC_RETURN_IF_ERROR(writeFile(arguments.back(), objects[i]));
   }
+  // The linker maps its output: where a disk or a limit has no room for that, it dies of a signal. So room is made
+  // first.
+  size_t room = 64 << 10;
+  for (const std::string &object : objects)
+    room += object.size();
+  LLMC_RETURN_IF_ERROR(writeFile(output, std::string(room, '\0')));
   std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(messages),
                                                 llvm::StringRef(messages)};
@@ -73,7 +79,7 @@ StatusOr<std::string> llmc::cpu::linkSharedObject(const std::vector<std::string>
   if (status != 0) {
     StatusOr<std::string> said = readFile(messages, 1 << 16);
     return Status::error("linking with " + program + " failed with status " + std::to_string(status) + ": " + error +
-                         (said.ok() ? *said : ""));
+                         (said.ok() ? said->substr(0, said->find('\n')) : ""));
   }
   return readFile(output, kMaxSharedObjectBytes);
 }
