@@ -1,9 +1,8 @@
 """invariance.py MODEL WORK FORM...: how a model is run changes no bit of its logits, how it is compiled no byte.
 
 For each form of the weights, or FORM:KV with the element type of the cache: prefill in chunks of 1, 3, 16 or whole, on
-1, 2 or 3 threads, the sequences together or
-separate, the instructions of the machine or their expansions; compiled on 1 or 2 threads, from another folder, in
-another locale.
+1, 2 or 3 threads, the sequences together or separate, the instructions of the machine or their expansions; compiled on
+1 or 2 threads, from another folder, in another locale.
 """
 import filecmp
 import json
