@@ -1,5 +1,6 @@
 #include "lib/reference/LlmInterpreter.h"
 #include "dialects/llm/LlmShapes.h"
+#include "lib/reference/CallFunction.h"
 #include "lib/reference/Formulas.h"
 #include "lib/reference/TileKernels.h"
 #include "llvm/ADT/DenseMap.h"
@@ -13,7 +14,6 @@ using namespace llmc::llm;
 using namespace llmc::reference;
 
 namespace {
-constexpr int maxCallDepth = 64;
 constexpr int64_t maxRecords = 1 << 16;
 
 using Tensor = std::shared_ptr<const Matrix>;
@@ -154,22 +154,8 @@ void LlmStep::commit() {
 
 LogicalResult LlmStep::call(func::FuncOp function, ArrayRef<RuntimeValue> arguments,
                             SmallVectorImpl<RuntimeValue> &results) {
-  if (function.isExternal() || !function.getBody().hasOneBlock())
-    return function.emitError() << "@" << function.getSymName() << " has no body of one block to interpret";
-  if (depth == maxCallDepth)
-    return function.emitError() << "@" << function.getSymName() << " is called " << maxCallDepth
-                                << " levels deep; layers do not recurse";
-  ++depth;
-  Frame frame;
-  for (auto [argument, value] : llvm::zip(function.getArguments(), arguments))
-    frame[argument] = value;
-  for (Operation &op : function.getBody().front().without_terminator())
-    if (failed(execute(op, frame)))
-      return failure();
-  --depth;
-  for (Value value : function.getBody().front().getTerminator()->getOperands())
-    results.push_back(frame.at(value));
-  return success();
+  auto run = [&](Operation &op, Frame &frame) { return execute(op, frame); };
+  return callFunction(function, arguments, depth, run, results);
 }
 
 LogicalResult LlmStep::execute(Operation &op, Frame &frame) {

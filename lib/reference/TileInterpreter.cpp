@@ -1,4 +1,5 @@
 #include "lib/reference/TileInterpreter.h"
+#include "lib/reference/CallFunction.h"
 #include "lib/reference/TileTask.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <limits>
@@ -9,7 +10,6 @@ using namespace llmc;
 using namespace llmc::reference;
 
 namespace {
-constexpr int maxCallDepth = 64;
 constexpr int64_t maxBufferElements = int64_t(1) << 31;
 constexpr int64_t maxCacheBytes = int64_t(1) << 36;
 
@@ -166,22 +166,8 @@ Matrix TileStep::logits() const {
 
 LogicalResult TileStep::call(func::FuncOp function, ArrayRef<RuntimeValue> arguments,
                              SmallVectorImpl<RuntimeValue> &results) {
-  if (function.isExternal() || !function.getBody().hasOneBlock())
-    return function.emitError() << "@" << function.getSymName() << " has no body of one block to interpret";
-  if (depth == maxCallDepth)
-    return function.emitError() << "@" << function.getSymName() << " is called " << maxCallDepth
-                                << " levels deep; layers do not recurse";
-  ++depth;
-  Frame frame;
-  for (auto [argument, value] : llvm::zip(function.getArguments(), arguments))
-    frame[argument] = value;
-  for (Operation &op : function.getBody().front().without_terminator())
-    if (failed(execute(op, frame)))
-      return failure();
-  --depth;
-  for (Value value : function.getBody().front().getTerminator()->getOperands())
-    results.push_back(frame.at(value));
-  return success();
+  auto run = [&](Operation &op, Frame &frame) { return execute(op, frame); };
+  return callFunction(function, arguments, depth, run, results);
 }
 
 LogicalResult TileStep::execute(Operation &op, Frame &frame) {

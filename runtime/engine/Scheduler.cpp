@@ -17,10 +17,7 @@ int32_t count(const auto &v) { return static_cast<int32_t>(v.size()); }
 
 Scheduler::Scheduler(const SchedulerLimits &limits)
     : limits_(limits), pages_(limits.numPages, limits.maxSequences, ceilDivide(limits.context, limits.pageTokens)),
-      entries_(index(limits.maxSequences + limits.maxWaiting)), tokens_(index(limits.maxTokens)),
-      positions_(index(limits.maxTokens)), tokenSequence_(index(limits.maxTokens)),
-      queryStart_(index(limits.maxSequences) + 1), length_(index(limits.maxSequences)),
-      pageTable_(index(limits.maxSequences) * index(pages_.pagesPerSlot())), logitRows_(index(limits.maxLogitRows)) {
+      entries_(index(limits.maxSequences + limits.maxWaiting)) {
   setChunkTokens(limits.chunkTokens);
   for (int32_t entry = count(entries_) - 1; entry >= 0; --entry)
     freeEntries_.push_back(entry);
@@ -30,14 +27,14 @@ Scheduler::Scheduler(const SchedulerLimits &limits)
   running_.reserve(index(limits.maxSequences));
   rows_.reserve(index(limits.maxLogitRows));
   spans_.reserve(index(limits.maxSequences));
-  batch_.page_table_stride = pages_.pagesPerSlot();
-  batch_.tokens = tokens_.data();
-  batch_.positions = positions_.data();
-  batch_.token_sequence = tokenSequence_.data();
-  batch_.query_start = queryStart_.data();
-  batch_.length = length_.data();
-  batch_.page_table = pageTable_.data();
-  batch_.logit_rows = logitRows_.data();
+  for (std::vector<int32_t> *perToken : {&arrays_.tokens, &arrays_.positions, &arrays_.tokenSequence})
+    perToken->resize(index(limits.maxTokens));
+  arrays_.queryStart.resize(index(limits.maxSequences) + 1);
+  arrays_.length.resize(index(limits.maxSequences));
+  arrays_.pageTableStride = pages_.pagesPerSlot();
+  arrays_.pageTable.resize(index(limits.maxSequences) * index(arrays_.pageTableStride));
+  arrays_.logitRows.resize(index(limits.maxLogitRows));
+  batch_ = arrays_.view();
 }
 
 void Scheduler::setChunkTokens(int32_t chunkTokens) {
@@ -173,21 +170,22 @@ void Scheduler::take(int32_t entry, int32_t tokens) {
   for (int32_t i = 0; i < tokens; ++i) {
     int32_t t = batch_.num_tokens++;
     int32_t position = sequence.computed + i;
-    tokens_[index(t)] = sequence.ids[index(position)];
-    positions_[index(t)] = position;
-    tokenSequence_[index(t)] = s;
+    arrays_.tokens[index(t)] = sequence.ids[index(position)];
+    arrays_.positions[index(t)] = position;
+    arrays_.tokenSequence[index(t)] = s;
     bool samples = sequence.rows == LogitRows::Last && reachesEnd && i + 1 == tokens;
     if (!samples && sequence.rows == LogitRows::Last)
       continue;
-    logitRows_[index(batch_.num_logit_rows++)] = t;
+    arrays_.logitRows[index(batch_.num_logit_rows++)] = t;
     rows_.push_back({sequence.id, entry, position, samples});
     ++span.logitRows;
   }
-  queryStart_[index(s)] = span.firstRow;
-  queryStart_[index(s) + 1] = batch_.num_tokens;
-  length_[index(s)] = sequence.computed + tokens;
+  arrays_.queryStart[index(s)] = span.firstRow;
+  arrays_.queryStart[index(s) + 1] = batch_.num_tokens;
+  arrays_.length[index(s)] = sequence.computed + tokens;
   std::span<const int32_t> table = pages_.table(sequence.slot);
-  std::copy(table.begin(), table.end(), pageTable_.begin() + static_cast<std::ptrdiff_t>(s) * pages_.pagesPerSlot());
+  std::copy(table.begin(), table.end(),
+            arrays_.pageTable.begin() + static_cast<std::ptrdiff_t>(s) * pages_.pagesPerSlot());
   spans_.push_back(span);
 }
 

@@ -7,6 +7,7 @@
 // generates, then, with what is left of the step's limits, chunks of prompts in the order of admission. Where the
 // limits do not hold all that generate, they take turns.
 #pragma once
+#include "runtime/engine/BatchArrays.h"
 #include "runtime/engine/KvPages.h"
 #include "runtime/llmc_abi.h"
 #include "runtime/support/Status.h"
@@ -128,8 +129,8 @@ private:
   SequenceId nextId_ = 0;
   bool planned_ = false;
 
+  BatchArrays arrays_; // as large as a step may be
   llmc_batch batch_ = {};
-  std::vector<int32_t> tokens_, positions_, tokenSequence_, queryStart_, length_, pageTable_, logitRows_;
   std::vector<PlannedRow> rows_;
   std::vector<PlannedSpan> spans_;
 };

@@ -4,6 +4,7 @@
 #include "lib/weights/ModelTensors.h"
 #include "lib/weights/Pack.h"
 #include "lib/weights/WeightReader.h"
+#include "runtime/engine/BatchArrays.h"
 #include "tools/llmc/Diagnostics.h"
 #include "tools/llmc/Executors.h"
 #include <algorithm>
@@ -105,11 +106,9 @@ std::vector<Round> roundsOf(const Sequences &sequences, const ExecutorOptions &o
 
 // The arrays behind an llmc_batch of one round in which every row's logits are wanted; sequence s owns the pages
 // s * pagesPerSequence and following.
-struct RoundBatch {
-  std::vector<int32_t> tokens, positions, sequenceOfToken, queryStart = {0}, lengths, pages, logitRows, sequenceIndex;
-  llmc_batch batch = {};
-
+struct RoundBatch : BatchArrays {
   RoundBatch(const Round &round, const Sequences &sequences, int32_t pagesPerSequence) {
+    queryStart = {0};
     for (size_t s = 0; s < sequences.size(); ++s) {
       auto [begin, end] = round.ranges[s];
       if (begin == end)
@@ -118,23 +117,14 @@ struct RoundBatch {
         logitRows.push_back(static_cast<int32_t>(tokens.size()));
         tokens.push_back(sequences[s][static_cast<size_t>(position)]);
         positions.push_back(static_cast<int32_t>(position));
-        sequenceOfToken.push_back(static_cast<int32_t>(lengths.size()));
+        tokenSequence.push_back(static_cast<int32_t>(length.size()));
       }
       queryStart.push_back(static_cast<int32_t>(tokens.size()));
-      lengths.push_back(static_cast<int32_t>(end));
+      length.push_back(static_cast<int32_t>(end));
       for (int32_t page = 0; page < pagesPerSequence; ++page)
-        pages.push_back(static_cast<int32_t>(s) * pagesPerSequence + page);
+        pageTable.push_back(static_cast<int32_t>(s) * pagesPerSequence + page);
     }
-    batch.num_tokens = batch.num_logit_rows = static_cast<int32_t>(tokens.size());
-    batch.num_sequences = static_cast<int32_t>(lengths.size());
-    batch.page_table_stride = pagesPerSequence;
-    batch.tokens = tokens.data();
-    batch.positions = positions.data();
-    batch.token_sequence = sequenceOfToken.data();
-    batch.query_start = queryStart.data();
-    batch.length = lengths.data();
-    batch.page_table = pages.data();
-    batch.logit_rows = logitRows.data();
+    pageTableStride = pagesPerSequence;
   }
 };
 
@@ -212,7 +202,7 @@ StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const Compi
   std::vector<SequenceLogits> results(sequences.size());
   for (const Round &round : roundsOf(sequences, options, compile.maxTokens)) {
     RoundBatch batch(round, sequences, pagesPerSequence);
-    auto output = (*interpreter)->step(batch.batch, options.records);
+    auto output = (*interpreter)->step(batch.view(), options.records);
     if (failed(output))
       return diagnostics.status("the tile interpreter failed");
     int64_t row = 0;

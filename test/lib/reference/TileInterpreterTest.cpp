@@ -1,5 +1,6 @@
 // Whole tile programs: grids, column parts, the cache over pages and steps, and every failure.
 #include "lib/reference/TileInterpreter.h"
+#include "runtime/engine/BatchArrays.h"
 #include "test/lib/reference/TestModule.h"
 #include <cstring>
 #include <gtest/gtest.h>
@@ -11,35 +12,22 @@ using mlir::FailureOr;
 using mlir::succeeded;
 
 // A batch of whole sequences, each on pages of its own, logits of all rows.
-struct TestBatch {
-  std::vector<int32_t> tokens, positions, sequences, starts{0}, lengths, pages, rows;
-  int32_t stride;
-  TestBatch(const std::vector<std::vector<int32_t>> &prompts, int32_t pagesEach) : stride(pagesEach) {
+struct TestBatch : BatchArrays {
+  TestBatch(const std::vector<std::vector<int32_t>> &prompts, int32_t pagesEach) {
+    pageTableStride = pagesEach;
+    queryStart = {0};
     for (size_t s = 0; s < prompts.size(); ++s) {
       for (int32_t token : prompts[s]) {
-        rows.push_back(static_cast<int32_t>(tokens.size()));
-        positions.push_back(static_cast<int32_t>(tokens.size()) - starts[s]);
-        sequences.push_back(static_cast<int32_t>(s));
+        logitRows.push_back(static_cast<int32_t>(tokens.size()));
+        positions.push_back(static_cast<int32_t>(tokens.size()) - queryStart[s]);
+        tokenSequence.push_back(static_cast<int32_t>(s));
         tokens.push_back(token);
       }
-      starts.push_back(static_cast<int32_t>(tokens.size()));
-      lengths.push_back(static_cast<int32_t>(prompts[s].size()));
+      queryStart.push_back(static_cast<int32_t>(tokens.size()));
+      length.push_back(static_cast<int32_t>(prompts[s].size()));
       for (int32_t p = 0; p < pagesEach; ++p)
-        pages.push_back(static_cast<int32_t>(s) * pagesEach + p);
+        pageTable.push_back(static_cast<int32_t>(s) * pagesEach + p);
     }
-  }
-  llmc_batch view() const {
-    return {static_cast<int32_t>(tokens.size()),
-            static_cast<int32_t>(lengths.size()),
-            static_cast<int32_t>(rows.size()),
-            stride,
-            tokens.data(),
-            positions.data(),
-            sequences.data(),
-            starts.data(),
-            lengths.data(),
-            pages.data(),
-            rows.data()};
   }
 };
 
@@ -126,7 +114,7 @@ TEST(TileInterpreter, ChunksOverPagesChangeNothing) {
     prompt.push_back(i % 5);
   TestBatch all({prompt}, 2), first({{prompt.begin(), prompt.begin() + 15}}, 2), rest({{prompt[15], prompt[16]}}, 2);
   rest.positions = {15, 16};
-  rest.lengths = {17};
+  rest.length = {17};
   FailureOr<TileOutput> expected = (*whole)->step(all.view(), false);
   ASSERT_TRUE(succeeded(expected) && succeeded((*chunked)->step(first.view(), false)));
   FailureOr<TileOutput> actual = (*chunked)->step(rest.view(), false);
@@ -148,11 +136,11 @@ std::string refusal(void (*change)(TestBatch &)) {
 }
 
 TEST(TileInterpreter, RefusesABatchThatContradictsItself) {
-  EXPECT_EQ(refusal([](TestBatch &b) { b.lengths[0] = 17; }), "batch gives sequence 0 17 positions, but 1 pages");
-  EXPECT_EQ(refusal([](TestBatch &b) { b.pages[0] = 2; }), "batch gives sequence 0 page 2 of 2");
+  EXPECT_EQ(refusal([](TestBatch &b) { b.length[0] = 17; }), "batch gives sequence 0 17 positions, but 1 pages");
+  EXPECT_EQ(refusal([](TestBatch &b) { b.pageTable[0] = 2; }), "batch gives sequence 0 page 2 of 2");
   EXPECT_EQ(refusal([](TestBatch &b) { b.positions[1] = 2; }),
             "batch puts row 1 at position 2 of sequence 0, which is not there");
-  EXPECT_EQ(refusal([](TestBatch &b) { b.rows[1] = 2; }), "batch wants logits of row 2 of 2");
+  EXPECT_EQ(refusal([](TestBatch &b) { b.logitRows[1] = 2; }), "batch wants logits of row 2 of 2");
   EXPECT_EQ(refusal([](TestBatch &b) { b.tokens[1] = 5; }), "'tile.gather' op reads row 5 of a weight of 5 rows");
 }
 
@@ -168,7 +156,7 @@ std::string failureOf(const std::string &body) {
     return "does not parse: " + module.error();
   auto interpreter = TileInterpreter::create(*module, weights, 0);
   TestBatch batch({{0}}, 0);
-  batch.lengths = {1};
+  batch.length = {1};
   if (succeeded(interpreter))
     EXPECT_TRUE(failed((*interpreter)->step(batch.view(), false)));
   return module.error();

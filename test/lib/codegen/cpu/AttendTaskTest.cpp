@@ -113,7 +113,7 @@ Rows runSequences(StepProgram &program, const Case &c, const Rows &inputs,
     }
     Batch batch(batchSequences, static_cast<int32_t>(c.page));
     batch.pageTable = whole.pageTable;
-    batch.pageStride = whole.pageStride;
+    batch.pageTableStride = whole.pageTableStride;
     StepProgram::Memory memory;
     memory.arena = arena.data();
     memory.kv = kv.data();

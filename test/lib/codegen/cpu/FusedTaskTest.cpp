@@ -145,7 +145,7 @@ ExpectedCache expectQueryKeyValue(const PackedWeight &weight, const std::vector<
       }
     expected.queries.insert(expected.queries.end(), h.begin(), h.begin() + 64);
     int64_t position = batch.positions[static_cast<size_t>(row)];
-    int64_t entry = batch.tokenSequence[static_cast<size_t>(row)] * batch.pageStride + position / kPage;
+    int64_t entry = batch.tokenSequence[static_cast<size_t>(row)] * batch.pageTableStride + position / kPage;
     int64_t page = batch.pageTable[static_cast<size_t>(entry)] * 2 * kPageElements + kPageElements;
     for (int64_t head = 0; head < kHeads; ++head)
       for (int64_t c = 0; c < kHeadDim; ++c) {

@@ -24,7 +24,7 @@ Batch::Batch(const std::vector<Sequence> &sequences, int32_t pagePositions) {
   queryStart.push_back(0);
   for (const Sequence &sequence : sequences) {
     int32_t total = sequence.cached + sequence.rows, index = static_cast<int32_t>(length.size());
-    pageStride = std::max(pageStride, (total + pagePositions - 1) / pagePositions + 1);
+    pageTableStride = std::max(pageTableStride, (total + pagePositions - 1) / pagePositions + 1);
     for (int32_t row = 0; row < sequence.rows; ++row) {
       logitRows.push_back(rows());
       tokens.push_back(rows() % 7);
@@ -34,25 +34,9 @@ Batch::Batch(const std::vector<Sequence> &sequences, int32_t pagePositions) {
     length.push_back(total);
     queryStart.push_back(rows());
   }
-  numPages = pageStride * static_cast<int32_t>(sequences.size());
+  numPages = pageTableStride * static_cast<int32_t>(sequences.size());
   for (int32_t page = numPages; page > 0; --page)
     pageTable.push_back(page - 1);
-}
-
-llmc_batch Batch::view() const {
-  llmc_batch view = {};
-  view.num_tokens = rows();
-  view.num_sequences = static_cast<int32_t>(length.size());
-  view.num_logit_rows = static_cast<int32_t>(logitRows.size());
-  view.page_table_stride = pageStride;
-  view.tokens = tokens.data();
-  view.positions = positions.data();
-  view.token_sequence = tokenSequence.data();
-  view.query_start = queryStart.data();
-  view.length = length.data();
-  view.page_table = pageTable.data();
-  view.logit_rows = logitRows.data();
-  return view;
 }
 
 std::unique_ptr<StepProgram> StepProgram::compile(const std::string &mlir, const std::string &target, bool emulate) {

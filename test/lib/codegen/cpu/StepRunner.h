@@ -1,6 +1,7 @@
 // Compiles tile modules written as text, loads them, and runs steps with threads as workers.
 #pragma once
 #include "lib/codegen/cpu/CompileProgram.h"
+#include "runtime/engine/BatchArrays.h"
 #include "runtime/llmc_abi.h"
 #include <cstdint>
 #include <memory>
@@ -29,13 +30,11 @@ struct Sequence {
 };
 
 // A batch of sequences; pages are dealt out backwards, so that none lies where its number would put it.
-struct Batch {
+struct Batch : BatchArrays {
   Batch(const std::vector<Sequence> &sequences, int32_t pagePositions);
-  llmc_batch view() const;
   int32_t rows() const { return static_cast<int32_t>(positions.size()); }
 
-  std::vector<int32_t> tokens, positions, tokenSequence, queryStart, length, pageTable, logitRows;
-  int32_t pageStride = 0, numPages = 0;
+  int32_t numPages = 0;
 };
 
 class StepProgram {
