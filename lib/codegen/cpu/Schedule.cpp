@@ -9,7 +9,7 @@ using namespace llmc::cpu;
 
 namespace {
 
-constexpr int64_t kMaxRowBlock = 128;
+constexpr int64_t kMaxRowBlock = 128, kMaxTiledRowBlock = 256;
 constexpr StringLiteral kShapeNames[] = {"rows", "dot", "quantized_dot", "attend"};
 
 int64_t registersPerVector(const CpuTarget &target) { return 512 / target.vectorBits; }
@@ -33,7 +33,10 @@ Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
   if (bf16 && target.hasBf16Tiles) {
     schedule.kernelRows = schedule.tileRows = kTileRows;
     schedule.instruction = "tdpbf16ps";
-    schedule.rowBlock = chooseRowBlock(weight.getShape()[1] * 2, 2 * kTileRows, target);
+    // Tiles multiply so fast that a block must be large for its weights to arrive in time: half of the cache.
+    int64_t rows =
+        std::clamp<int64_t>(target.l2Bytes / 2 / (weight.getShape()[1] * 2), 2 * kTileRows, kMaxTiledRowBlock);
+    schedule.rowBlock = rows / (2 * kTileRows) * (2 * kTileRows);
     schedule.reason = "bf16 weights";
     return schedule;
   }
