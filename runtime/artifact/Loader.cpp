@@ -8,21 +8,26 @@
 namespace llmc {
 namespace {
 
-Status checkBytes(const Section &section, std::span<const uint8_t> bytes) {
-  std::string where = "section '" + section.file + "': ";
+Status checkSize(const Section &section, std::span<const uint8_t> bytes) {
   if (bytes.size() != section.bytes)
-    return Status::error(where + "has " + std::to_string(bytes.size()) + " bytes, the manifest says " +
-                         std::to_string(section.bytes) + "; compile it again");
-  std::string hash = hashHex(bytes);
+    return Status::error("section '" + section.file + "': has " + std::to_string(bytes.size()) +
+                         " bytes, the manifest says " + std::to_string(section.bytes) + "; compile it again");
+  return {};
+}
+
+Status checkBytes(const Section &section, std::span<const uint8_t> bytes) {
+  LLMC_RETURN_IF_ERROR(checkSize(section, bytes));
+  std::string where = "section '" + section.file + "': ", hash = hashHex(bytes);
   if (hash != section.hash)
     return Status::error(where + "checksum differs: " + section.hash + " stored, " + hash + " found; compile it again");
   return {};
 }
 
 // The size is compared before the bytes are read, and the file is asked again after: a cut file faults.
-StatusOr<MappedFile> openSection(const std::string &folder, const Section &section) {
+StatusOr<MappedFile> openSection(const std::string &folder, const Section &section, bool hashed) {
   LLMC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(folder + "/" + section.file));
-  LLMC_RETURN_IF_ERROR(checkBytes(section, file.bytes()).inside(folder));
+  auto check = hashed ? checkBytes : checkSize;
+  LLMC_RETURN_IF_ERROR(check(section, file.bytes()).inside(folder));
   LLMC_RETURN_IF_ERROR(file.checkUnchanged());
   return file;
 }
@@ -31,7 +36,7 @@ StatusOr<MappedFile> openSection(const std::string &folder, const Section &secti
 
 void LoadedArtifact::CloseProgram::operator()(void *handle) const { ::dlclose(handle); }
 
-StatusOr<LoadedArtifact> LoadedArtifact::openForInspection(const std::string &folder) {
+StatusOr<LoadedArtifact> LoadedArtifact::openForInspection(const std::string &folder, WeightsCheck check) {
   if (!isFolder(folder))
     return Status::error(folder + ": no such folder; an artifact is the folder that llmc compile wrote");
   if (!fileExists(folder + "/" + manifestFile))
@@ -41,19 +46,25 @@ StatusOr<LoadedArtifact> LoadedArtifact::openForInspection(const std::string &fo
   LLMC_ASSIGN_OR_RETURN(std::string text, readFile(folder + "/" + manifestFile, limits::manifestBytes));
   LLMC_ASSIGN_OR_RETURN(artifact.manifest_, parseManifest(text, folder + "/" + manifestFile));
   for (const Section &section : artifact.manifest_.sections) {
-    LLMC_ASSIGN_OR_RETURN(MappedFile file, openSection(folder, section));
-    if (section.file == weightsFile)
+    bool isWeights = section.file == weightsFile;
+    LLMC_ASSIGN_OR_RETURN(MappedFile file, openSection(folder, section, !isWeights || check == WeightsCheck::AtOnce));
+    if (isWeights)
       artifact.weights_ = std::move(file);
   }
   return artifact;
 }
 
-StatusOr<LoadedArtifact> LoadedArtifact::open(const std::string &folder) {
-  LLMC_ASSIGN_OR_RETURN(LoadedArtifact artifact, openForInspection(folder));
+StatusOr<LoadedArtifact> LoadedArtifact::open(const std::string &folder, WeightsCheck check) {
+  LLMC_ASSIGN_OR_RETURN(LoadedArtifact artifact, openForInspection(folder, check));
   LLMC_RETURN_IF_ERROR(checkCpuFeatures(artifact.manifest_.cpuFeatures, hostCpuFeatures()).inside(folder));
   LLMC_RETURN_IF_ERROR(requestCpuState(artifact.manifest_.cpuFeatures).inside(folder));
   LLMC_RETURN_IF_ERROR(artifact.openProgram().inside(folder));
   return artifact;
+}
+
+Status LoadedArtifact::checkWeights(std::span<const uint8_t> bytes) const {
+  LLMC_RETURN_IF_ERROR(checkBytes(*manifest_.findSection(weightsFile), bytes));
+  return weights_->checkUnchanged();
 }
 
 Status LoadedArtifact::openProgram() {

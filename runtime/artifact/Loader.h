@@ -10,21 +10,30 @@
 
 namespace llmc {
 
+// When the hash of the weights, by far the largest section, is compared: at once, or by checkWeights, which the caller
+// promises to call before it uses them.
+enum class WeightsCheck { AtOnce, ByCaller };
+
 class LoadedArtifact {
 public:
-  // Checks, in this order: the manifest, the CPU features, size and hash of every section, the program's ABI. Messages
+  // Checks, in this order: the manifest, size and hash of every section, the CPU features, the program's ABI. Messages
   // start with the file that is at fault.
-  static StatusOr<LoadedArtifact> open(const std::string &folder);
+  static StatusOr<LoadedArtifact> open(const std::string &folder, WeightsCheck check = WeightsCheck::AtOnce);
   // The same up to the section hashes; the program is not opened and CPU features may be missing. For tools that
   // inspect.
-  static StatusOr<LoadedArtifact> openForInspection(const std::string &folder);
+  static StatusOr<LoadedArtifact> openForInspection(const std::string &folder,
+                                                    WeightsCheck check = WeightsCheck::AtOnce);
 
   const std::string &folder() const { return folder_; }
   const Manifest &manifest() const { return manifest_; }
   // Page aligned, so every weight is at a multiple of artifactAlignment. Valid as long as this object lives.
   std::span<const uint8_t> weights() const { return weights_->bytes(); }
+  // Compares the hash of `bytes`, the weights or a copy of them. The message does not name the folder.
+  Status checkWeights(std::span<const uint8_t> bytes) const;
   // The memory behind a range of weights is given back until they are read again: for a caller that has its own copy.
   void dropWeightPages(size_t offset, size_t size) const { weights_->dropPages(offset, size); }
+  // Brings a range of weights into memory at once, instead of page by page.
+  void populateWeightPages(size_t offset, size_t size) const { weights_->populatePages(offset, size); }
   // Null after openForInspection.
   llmc_step_function step() const { return step_; }
   // A section as text: tokenizer, template, dispatch manifest. Hashed again on the way: the file may have changed.

@@ -44,7 +44,7 @@ SchedulerLimits limitsOf(const Manifest &manifest, const EngineOptions &options)
 } // namespace
 
 StatusOr<std::unique_ptr<Engine>> Engine::load(const std::string &artifact, const EngineOptions &options) {
-  LLMC_ASSIGN_OR_RETURN(LoadedArtifact loaded, LoadedArtifact::open(artifact));
+  LLMC_ASSIGN_OR_RETURN(LoadedArtifact loaded, LoadedArtifact::open(artifact, WeightsCheck::ByCaller));
   LLMC_RETURN_IF_ERROR(checkOptions(options, loaded.manifest()));
   SchedulerLimits limits = limitsOf(loaded.manifest(), options);
   std::unique_ptr<Engine> engine(new Engine(std::move(loaded), limits));

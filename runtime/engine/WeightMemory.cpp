@@ -33,6 +33,7 @@ void copySlices(void *state, int32_t worker) {
   std::span<const uint8_t> from = copy.artifact.weights();
   for (size_t at = static_cast<size_t>(worker) * sliceBytes; at < from.size(); at += copy.workers * sliceBytes) {
     size_t size = std::min(sliceBytes, from.size() - at);
+    copy.artifact.populateWeightPages(at, size);
     std::memcpy(copy.to + at, from.data() + at, size);
     copy.artifact.dropWeightPages(at, size);
   }
@@ -46,13 +47,16 @@ StatusOr<WeightMemory> WeightMemory::place(const LoadedArtifact &artifact, Weigh
   std::span<const uint8_t> weights = artifact.weights();
   memory.data_ = weights.data();
   if (weights.empty() || placement == WeightPlacement::Mapped ||
-      (placement == WeightPlacement::Choose && !isWorthCopying(weights.size())))
+      (placement == WeightPlacement::Choose && !isWorthCopying(weights.size()))) {
+    LLMC_RETURN_IF_ERROR(artifact.checkWeights(weights));
     return memory;
+  }
   LLMC_ASSIGN_OR_RETURN(memory.copy_, MemoryRegion::map(weights.size(), "the weights"));
   memory.data_ = memory.copy_.data();
-  artifact.dropWeightPages(0, weights.size()); // checking them made all of them resident
   Copy copy{artifact, memory.copy_.data(), static_cast<size_t>(pool.workers())};
   pool.run(copySlices, &copy);
+  // What is used is what is checked: the file may change meanwhile.
+  LLMC_RETURN_IF_ERROR(artifact.checkWeights({memory.data_, weights.size()}));
   return memory;
 }
 

@@ -16,7 +16,8 @@ enum class WeightPlacement {
 
 class WeightMemory {
 public:
-  // The artifact must live as long. While it copies, no more than the weights and a slice per worker are resident.
+  // Compares the hash of the weights, too. The artifact must live as long. While it copies, no more than the weights
+  // and a slice per worker are resident.
   static StatusOr<WeightMemory> place(const LoadedArtifact &artifact, WeightPlacement placement, ThreadPool &pool);
 
   const uint8_t *data() const { return data_; }

@@ -154,6 +154,15 @@ void MappedFile::dropPages(size_t offset, size_t size) const {
     ::madvise(const_cast<uint8_t *>(data_) + first, end - first, MADV_DONTNEED);
 }
 
+void MappedFile::populatePages(size_t offset, size_t size) const {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  size_t first = offset / page * page;
+  if (size > 0 && ::madvise(const_cast<uint8_t *>(data_) + first, offset + size - first, MADV_POPULATE_READ) != 0)
+    errno = 0; // advice only
+#endif
+}
+
 Status MappedFile::checkUnchanged() const {
   struct stat st = {};
   if (::stat(path_.c_str(), &st) != 0)

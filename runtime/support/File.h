@@ -44,6 +44,8 @@ public:
   Status checkUnchanged() const;
   // Gives the memory of whole pages in this range back; their bytes are read anew when they are wanted.
   void dropPages(size_t offset, size_t size) const;
+  // Maps the pages of this range all at once, where the kernel can; they are mapped when they are touched, too.
+  void populatePages(size_t offset, size_t size) const;
 
 private:
   MappedFile() = default;

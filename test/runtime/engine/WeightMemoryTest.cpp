@@ -3,6 +3,7 @@
 #include "test/runtime/artifact/FakeArtifact.h"
 #include "test/runtime/support/TemporaryFolder.h"
 #include <cstring>
+#include <fstream>
 #include <gtest/gtest.h>
 
 namespace llmc {
@@ -43,6 +44,25 @@ TEST_F(WeightMemoryTest, CopiedIsAlignedAndTheSame) {
     EXPECT_TRUE(memory.copied());
     EXPECT_NE(memory.data(), artifact->weights().data());
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % 64, 0u);
+  }
+}
+
+TEST_F(WeightMemoryTest, OneFlippedByteIsRefusedWhereverTheyLie) {
+  {
+    std::fstream file(folder + "/" + weightsFile, std::ios::in | std::ios::out | std::ios::binary);
+    char byte = 0;
+    file.get(byte);
+    file.seekp(0);
+    file.put(static_cast<char>(byte ^ 1));
+  }
+  StatusOr<LoadedArtifact> changed = LoadedArtifact::open(folder, WeightsCheck::ByCaller);
+  ASSERT_TRUE(changed.ok()) << changed.status().message();
+  auto pool = ThreadPool::create(2);
+  for (WeightPlacement placement : {WeightPlacement::Mapped, WeightPlacement::Copied}) {
+    StatusOr<WeightMemory> memory = WeightMemory::place(*changed, placement, **pool);
+    ASSERT_FALSE(memory.ok());
+    EXPECT_TRUE(memory.status().message().starts_with("section 'weights.bin': checksum differs"))
+        << memory.status().message();
   }
 }
 
