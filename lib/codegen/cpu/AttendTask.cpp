@@ -2,6 +2,7 @@
 // workers, over one span of positions; then a second round puts the spans of every row together.
 #include "lib/codegen/cpu/AttendTask.h"
 #include "lib/codegen/cpu/AttendKernel.h"
+#include "lib/codegen/cpu/ProgramEmitter.h"
 #include "runtime/llmc_abi.h"
 
 using namespace mlir;
@@ -12,14 +13,6 @@ namespace {
 
 // Fewer units than this for each worker are shared unevenly; they are split where positions allow it.
 constexpr int64_t kUnitsPerWorker = 8;
-
-void emitBarrier(KernelBuilder &k, Value context) {
-  Value barrier = k.load(k.pointerType, context, offsetof(llmc_step_context, barrier));
-  Value state = k.load(k.pointerType, context, offsetof(llmc_step_context, barrier_state));
-  Value worker = k.load(k.i32Type, context, offsetof(llmc_step_context, worker));
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(k.b.getContext()), {k.pointerType, k.i32Type});
-  LLVM::CallOp::create(k.b, type, ValueRange{barrier, state, worker});
-}
 
 // The rows of one sequence in this step.
 struct SequenceRows {

@@ -39,7 +39,7 @@ void emitStep(KernelBuilder &k, const PackedLayout &weight, int64_t rows, Value 
         acc[r * count + v] = k.fma(w[v], x, acc[r * count + v]);
     }
   };
-  SmallVector<Value> words, halves;
+  SmallVector<Value> words;
   if (weight.form == llm::WeightForm::F32) {
     for (int64_t offset : offsets)
       words.push_back(k.load(k.vf, weights, offset));
@@ -48,14 +48,11 @@ void emitStep(KernelBuilder &k, const PackedLayout &weight, int64_t rows, Value 
   // Pairs: the odd element is one mask away, the even one a shift. Odd first, as vdpbf16ps does.
   for (int64_t offset : offsets)
     words.push_back(k.load(k.vi, weights, offset));
-  for (Value word : words)
-    halves.push_back(
-        k.bitcast(arith::AndIOp::create(k.b, word, k.splatInt(static_cast<int32_t>(0xffff0000))).getResult(), k.vf));
-  multiply(halves, 8, 4);
-  halves.clear();
-  for (Value word : words)
-    halves.push_back(k.bitcast(arith::ShLIOp::create(k.b, word, k.splatInt(16)).getResult(), k.vf));
-  multiply(halves, 8, 0);
+  auto halvesOf = [&](bool odd) {
+    return llvm::map_to_vector(words, [&](Value word) { return halfOfPairs(k, word, odd); });
+  };
+  multiply(halvesOf(/*odd=*/true), 8, 4);
+  multiply(halvesOf(/*odd=*/false), 8, 0);
 }
 
 } // namespace

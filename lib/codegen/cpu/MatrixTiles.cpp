@@ -19,8 +19,8 @@ Value tileNumber(KernelBuilder &k, int64_t number) {
   return arith::ConstantOp::create(k.b, k.b.getI8IntegerAttr(static_cast<int8_t>(number)));
 }
 
-void loadRegister(KernelBuilder &k, Value tile, Value from, int64_t strideBytes) {
-  callTiles(k, "llvm.x86.tileloadd64", {tile, from, k.i64(strideBytes)});
+void multiply(KernelBuilder &k, Instruction instruction, int64_t product, int64_t a, int64_t b) {
+  callTiles(k, rowOf(instruction).intrinsic, {tileNumber(k, product), tileNumber(k, a), tileNumber(k, b)});
 }
 
 // Intel SDM volume 1, "XTILECFG": palette 1, then at byte 16 the bytes per row of tiles 0 .. 7 (16 bits each), and at
@@ -128,13 +128,12 @@ void llmc::cpu::endTiles(KernelBuilder &k) {
 void llmc::cpu::emitByteTiles(KernelBuilder &k, const ByteTiles &tiles) {
   if (!usesTiles(k, Instruction::TileDotS8))
     return expandByteTiles(k, tiles);
-  Value product = tileNumber(k, tiles.set), a = tileNumber(k, kByteInputs + tiles.set),
-        b = tileNumber(k, kByteWeights + tiles.set);
-  callTiles(k, "llvm.x86.tilezero", {product});
-  loadRegister(k, a, tiles.a, tiles.rowStrideBytes);
-  loadRegister(k, b, tiles.b, 64);
-  callTiles(k, rowOf(Instruction::TileDotS8).intrinsic, {product, a, b});
-  callTiles(k, "llvm.x86.tilestored64", {product, tiles.product, k.i64(64)});
+  int64_t product = tiles.set, a = kByteInputs + tiles.set, b = kByteWeights + tiles.set;
+  zeroTile(k, product);
+  loadTile(k, a, tiles.a, tiles.rowStrideBytes);
+  loadTile(k, b, tiles.b, 64);
+  multiply(k, Instruction::TileDotS8, product, a, b);
+  storeTile(k, product, tiles.product, 64);
 }
 
 void llmc::cpu::emitPairTiles(KernelBuilder &k, const PairTiles &tiles) {
@@ -142,40 +141,38 @@ void llmc::cpu::emitPairTiles(KernelBuilder &k, const PairTiles &tiles) {
     return expandPairTiles(k, tiles);
   auto count = static_cast<int64_t>(tiles.columns.size());
   assert(tiles.rowTiles * count <= kPairInputs && tiles.rowTiles <= 2);
-  auto product = [&](int64_t r, int64_t c) { return tileNumber(k, r * count + c); };
+  auto product = [&](int64_t r, int64_t c) { return r * count + c; };
   auto rowsOf = [&](Value rows, int64_t r, int64_t strideBytes) { return k.at(rows, r * kTileRows * strideBytes); };
   for (int64_t r = 0; r < tiles.rowTiles; ++r)
     for (int64_t c = 0; c < count; ++c)
-      callTiles(k, "llvm.x86.tilezero", {product(r, c)});
+      zeroTile(k, product(r, c));
   k.loop(k.i64(0), k.i64(tiles.depth), 1, [&](Value block) {
     Value a = k.at(tiles.a, k.mul(block, 64)), b = k.at(tiles.b, k.mul(block, 16 * tiles.bStepBytes));
     for (int64_t r = 0; r < tiles.rowTiles; ++r)
-      loadRegister(k, tileNumber(k, kPairInputs + r), rowsOf(a, r, tiles.aStrideBytes), tiles.aStrideBytes);
+      loadTile(k, kPairInputs + r, rowsOf(a, r, tiles.aStrideBytes), tiles.aStrideBytes);
     for (int64_t c = 0; c < count; ++c) {
-      Value weights = tileNumber(k, kPairWeights + c % 2);
+      int64_t weights = kPairWeights + c % 2;
       for (int64_t step = 0; tiles.prefetchBytes && step < 16; ++step)
         k.prefetch(b, tiles.columns[c] + step * tiles.bStepBytes + tiles.prefetchBytes, KernelBuilder::Cache::First);
-      loadRegister(k, weights, k.at(b, tiles.columns[c]), tiles.bStepBytes);
+      loadTile(k, weights, k.at(b, tiles.columns[c]), tiles.bStepBytes);
       for (int64_t r = 0; r < tiles.rowTiles; ++r)
-        callTiles(k, rowOf(Instruction::TileDotBf16).intrinsic,
-                  {product(r, c), tileNumber(k, kPairInputs + r), weights});
+        dotTiles(k, product(r, c), kPairInputs + r, weights);
     }
   });
   for (int64_t r = 0; r < tiles.rowTiles; ++r)
     for (int64_t c = 0; c < count; ++c)
-      callTiles(k, "llvm.x86.tilestored64",
-                {product(r, c), k.at(rowsOf(tiles.result, r, tiles.resultStrideBytes), 64 * c),
-                 k.i64(tiles.resultStrideBytes)});
+      storeTile(k, product(r, c), k.at(rowsOf(tiles.result, r, tiles.resultStrideBytes), 64 * c),
+                tiles.resultStrideBytes);
 }
 
 bool llmc::cpu::usesPairTiles(KernelBuilder &k) { return usesTiles(k, Instruction::TileDotBf16); }
 void llmc::cpu::zeroTile(KernelBuilder &k, int64_t tile) { callTiles(k, "llvm.x86.tilezero", {tileNumber(k, tile)}); }
 void llmc::cpu::loadTile(KernelBuilder &k, int64_t tile, Value from, int64_t strideBytes) {
-  loadRegister(k, tileNumber(k, tile), from, strideBytes);
+  callTiles(k, "llvm.x86.tileloadd64", {tileNumber(k, tile), from, k.i64(strideBytes)});
 }
 void llmc::cpu::storeTile(KernelBuilder &k, int64_t tile, Value to, int64_t strideBytes) {
   callTiles(k, "llvm.x86.tilestored64", {tileNumber(k, tile), to, k.i64(strideBytes)});
 }
 void llmc::cpu::dotTiles(KernelBuilder &k, int64_t product, int64_t a, int64_t b) {
-  callTiles(k, rowOf(Instruction::TileDotBf16).intrinsic, {tileNumber(k, product), tileNumber(k, a), tileNumber(k, b)});
+  multiply(k, Instruction::TileDotBf16, product, a, b);
 }

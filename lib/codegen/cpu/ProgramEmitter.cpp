@@ -132,11 +132,7 @@ LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launc
   auto run = [&] {
     emitTrace(k, task);
     call(k, taskSymbol(task.getSymName()), operands);
-    Value barrier = k.load(pointer, context, offsetof(llmc_step_context, barrier));
-    Value state = k.load(pointer, context, offsetof(llmc_step_context, barrier_state));
-    Value worker = k.load(k.i32Type, context, offsetof(llmc_step_context, worker));
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, k.i32Type});
-    LLVM::CallOp::create(b, type, ValueRange{barrier, state, worker});
+    emitBarrier(k, context);
   };
   if (!launch.getRecording()) {
     run();
@@ -174,6 +170,14 @@ void FunctionEmitter::call(KernelBuilder &k, StringRef symbol, ValueRange operan
 }
 
 } // namespace
+
+void llmc::cpu::emitBarrier(KernelBuilder &k, Value context) {
+  Value barrier = k.load(k.pointerType, context, offsetof(llmc_step_context, barrier));
+  Value state = k.load(k.pointerType, context, offsetof(llmc_step_context, barrier_state));
+  Value worker = k.load(k.i32Type, context, offsetof(llmc_step_context, worker));
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(k.b.getContext()), {k.pointerType, k.i32Type});
+  LLVM::CallOp::create(k.b, type, ValueRange{barrier, state, worker});
+}
 
 FailureOr<PlanFacts> llmc::cpu::planFactsOf(ModuleOp program) {
   auto tokens = program->getAttrOfType<IntegerAttr>("llmc.max_tokens");

@@ -4,6 +4,9 @@
 
 namespace llmc::cpu {
 
+// The call with which this worker meets the others of the step; `context` is the step's.
+void emitBarrier(KernelBuilder &kernel, mlir::Value context);
+
 // The facts that the memory plan left on the module (llmc.max_tokens, llmc.page_bytes).
 mlir::FailureOr<PlanFacts> planFactsOf(mlir::ModuleOp program);
 
