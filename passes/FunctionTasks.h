@@ -1,0 +1,58 @@
+// One function of the llm module as launches of tile tasks. TaskGrouping decides what shares a task, TaskBuilder spells
+// the arithmetic; here values become buffers, and functions get their results as operands. A file per group of ops:
+// RowTasks.cpp, ProductTasks.cpp, AttentionTasks.cpp; what belongs to no group is in FunctionTasks.cpp.
+#pragma once
+#include "dialects/llm/LlmShapes.h"
+#include "passes/TaskBuilder.h"
+#include "passes/TaskGrouping.h"
+
+namespace llmc {
+
+/// Turns one function into its tile form.
+class FunctionTasks {
+public:
+  FunctionTasks(mlir::func::FuncOp function, const TaskGrouping &grouping, bool isStep)
+      : old_(function), grouping_(grouping), isStep_(isStep), launches_(function.getContext()) {}
+  mlir::LogicalResult convert();
+
+private:
+  mlir::LogicalResult convertOp(mlir::Operation &op);
+  mlir::LogicalResult convertProduct(const ProductTask &task);
+  mlir::LogicalResult convertAttention(llm::AttentionOp op);
+  mlir::LogicalResult convertAppend(llm::KvAppendOp op);
+  mlir::LogicalResult convertRecord(llm::RecordOp op);
+  mlir::LogicalResult convertCall(mlir::func::CallOp op);
+  mlir::LogicalResult convertRowOp(mlir::Operation &op);
+  mlir::LogicalResult convertReturn(mlir::func::ReturnOp op);
+
+  // Column tiles of values inside a product's task.
+  mlir::Value emitTile(TaskBuilder &task, const ProductTask &product, mlir::Value value, mlir::Value dot,
+                       llvm::DenseMap<mlir::Value, mlir::Value> &known);
+  mlir::Value emitInside(TaskBuilder &task, const ProductTask &product, mlir::Operation *op, const ColumnRange &range,
+                         llvm::function_ref<mlir::Value(mlir::Value)> operand);
+  mlir::Value emitBias(TaskBuilder &task, const ProductTask &product, mlir::Value bias);
+  void emitAppend(TaskBuilder &task, llm::KvAppendOp op, tile::KvHalf half, mlir::Value tile, mlir::Value head);
+  // Whole rows, heads side by side.
+  mlir::Value emitRow(TaskBuilder &task, mlir::Value value, mlir::Value row);
+  mlir::Value emitPerHead(TaskBuilder &task, mlir::Type type, mlir::Value row,
+                          llvm::function_ref<mlir::Value(mlir::Value)> perHead);
+
+  tile::Space spaceOf(mlir::Value value);
+  mlir::Value bufferFor(mlir::Value value);
+  TaskBuilder newTask(tile::Space space, mlir::Location location) {
+    return TaskBuilder(old_, launches_, (old_.getSymName() + "." + llvm::Twine(numTasks_++)).str(), space, location);
+  }
+  tile::RowsType rowsType(mlir::Type tensor) {
+    return tile::RowsType::get(old_.getContext(), llm::elementsPerRow(tensor));
+  }
+
+  mlir::func::FuncOp old_, new_;
+  const TaskGrouping &grouping_;
+  bool isStep_;
+  mlir::OpBuilder launches_;
+  int numTasks_ = 0;
+  llvm::DenseMap<mlir::Value, mlir::Value> buffers_; // root value -> !tile.rows
+  llvm::DenseMap<mlir::Value, mlir::Value> others_;  // weights, states, the batch
+};
+
+} // namespace llmc

@@ -1,0 +1,110 @@
+// Matrix products, with the column tiles of what is inlined behind them.
+#include "passes/FunctionTasks.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace llmc;
+
+Value FunctionTasks::emitBias(TaskBuilder &task, const ProductTask &product, Value bias) {
+  Value weight = others_.at(bias);
+  if (!product.interleave)
+    return task.loadVector(weight, task.columnStart(product.tile, 0), product.tile);
+  // Gate's part, then up's, as the tile has them.
+  int64_t half = cast<llm::WeightType>(weight.getType()).getShape()[0] / 2;
+  Value at = task.columnStart(product.interleave, 0);
+  Value upAt = arith::AddIOp::create(task.body(), task.location(), at, task.index(half));
+  return task.concat(
+      {task.loadVector(weight, at, product.interleave), task.loadVector(weight, upAt, product.interleave)});
+}
+
+Value FunctionTasks::emitInside(TaskBuilder &task, const ProductTask &product, Operation *op, const ColumnRange &range,
+                                llvm::function_ref<Value(Value)> operand) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](llm::AddOp add) { return task.add(operand(add.getLhs()), operand(add.getRhs())); })
+      .Case(
+          [&](llm::ScaleOp scale) { return task.scale(operand(scale.getInput()), scale.getFactor().convertToFloat()); })
+      .Case([&](llm::SoftcapOp softcap) {
+        return task.softcap(operand(softcap.getInput()), softcap.getCap().convertToFloat());
+      })
+      .Case([&](llm::GatedActivationOp gated) {
+        return task.gatedActivation(gated.getActivation(), operand(gated.getGate()), operand(gated.getUp()));
+      })
+      .Case([&](llm::RmsNormOp norm) {
+        Value gain = task.loadVector(others_.at(norm.getWeight()), task.index(0), range.width);
+        return task.rmsNorm(operand(norm.getInput()), gain, norm.getEps().convertToFloat());
+      })
+      .Case([&](llm::RopeOp rope) {
+        return task.rope(operand(rope.getInput()), emitRow(task, rope.getTable(), task.row()));
+      });
+}
+
+Value FunctionTasks::emitTile(TaskBuilder &task, const ProductTask &product, Value value, Value dot,
+                              DenseMap<Value, Value> &known) {
+  value = TaskGrouping::root(value);
+  if (Value tile = known.lookup(value))
+    return tile;
+  const ColumnRange &range = product.inside.find(value)->second;
+  Value tile;
+  if (value.getDefiningOp() == product.anchor) {
+    int64_t place = product.interleave ? cast<OpResult>(value).getResultNumber() * product.interleave : 0;
+    tile = task.slice(dot, place, range.width);
+  } else {
+    tile = emitInside(task, product, value.getDefiningOp(), range, [&](Value operand) -> Value {
+      Value root = TaskGrouping::root(operand);
+      if (product.inside.contains(root))
+        return emitTile(task, product, root, dot, known);
+      return task.load(buffers_.at(root), task.row(), task.columnStart(range.width, range.first), range.width);
+    });
+  }
+  known[value] = tile;
+  return tile;
+}
+
+LogicalResult FunctionTasks::convertProduct(const ProductTask &product) {
+  Operation *anchor = product.anchor;
+  Value input = anchor->getOperand(0);
+  TaskBuilder task = newTask(spaceOf(TaskGrouping::root(input)), anchor->getLoc());
+  Value dot = task.dot(emitRow(task, input, task.row()), others_.at(anchor->getOperand(1)));
+  if (anchor->getNumOperands() > 2)
+    dot = task.add(dot, emitBias(task, product, anchor->getOperand(2)));
+  // One part per range of columns: what is stored or appended there.
+  llvm::MapVector<int64_t, SmallVector<llvm::unique_function<void(DenseMap<Value, Value> &)>>> parts;
+  llvm::DenseMap<int64_t, int64_t> ends;
+  auto part = [&](Value value) -> auto & {
+    const ColumnRange &range = product.inside.find(TaskGrouping::root(value))->second;
+    ends[range.first] = range.first + range.tiles;
+    return parts[range.first];
+  };
+  for (auto &entry : product.inside) {
+    Value value = entry.first;
+    const ColumnRange &range = entry.second;
+    if (!grouping_.needsBuffer(value))
+      continue;
+    Value buffer = bufferFor(value);
+    part(value).push_back([&, value, buffer](DenseMap<Value, Value> &known) {
+      Value tile = emitTile(task, product, value, dot, known);
+      task.store(tile, buffer, task.columnStart(range.width, range.first));
+    });
+  }
+  for (Operation *op : product.absorbed)
+    if (auto append = dyn_cast<llm::KvAppendOp>(op))
+      for (auto [half, value] :
+           {std::pair(tile::KvHalf::Key, append.getKey()), std::pair(tile::KvHalf::Value, append.getValue())})
+        part(value).push_back([&, append, half, value](DenseMap<Value, Value> &known) {
+          Value tile = emitTile(task, product, value, dot, known);
+          const ColumnRange &range = product.inside.find(TaskGrouping::root(value))->second;
+          emitAppend(task, append, half, tile, task.columnStart(1, range.first));
+        });
+  for (auto &[first, emitters] : parts) {
+    OpBuilder::InsertionGuard guard(task.body());
+    if (ends[first] - first != product.columns) {
+      auto when = tile::WhenOp::create(task.body(), task.location(), task.column(), first, ends[first]);
+      task.body().setInsertionPointToEnd(&when.getBody().emplaceBlock());
+    }
+    DenseMap<Value, Value> known;
+    for (auto &emit : emitters)
+      emit(known);
+  }
+  task.finish(product.columns);
+  return success();
+}
