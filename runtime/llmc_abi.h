@@ -16,10 +16,11 @@
 extern "C" {
 #endif
 
-#define LLMC_ABI_VERSION 2
+#define LLMC_ABI_VERSION 3
 
 /* A ragged batch: the rows (tokens) of sequence s are query_start[s] .. query_start[s + 1] - 1, consecutive positions
- * of that sequence that end at length[s] - 1. T = num_tokens, S = num_sequences, R = num_logit_rows. */
+ * of that sequence that end at length[s] - 1; where those are all its positions (length[s] rows), it starts in this
+ * step. T = num_tokens, S = num_sequences, R = num_logit_rows. */
 typedef struct llmc_batch {
   int32_t num_tokens;
   int32_t num_sequences;
@@ -31,7 +32,10 @@ typedef struct llmc_batch {
   const int32_t *query_start;    /* [S + 1] */
   const int32_t *length;         /* [S] tokens of the sequence after this step: cached ones and this step's rows */
   const int32_t *page_table;     /* [S][page_table_stride] page p of a sequence holds positions p*P .. p*P + P-1 */
-  const int32_t *logit_rows;     /* [R] rows (0 .. T-1) whose logits are wanted, ascending */
+  /* [S] where the sequence keeps its recurrent state, a number of its own below max_sequences (memory plan). Nobody
+   * clears a slot: the program takes the state of a sequence that starts as zero, whatever lies there. */
+  const int32_t *state_slots;
+  const int32_t *logit_rows; /* [R] rows (0 .. T-1) whose logits are wanted, ascending */
 } llmc_batch;
 
 typedef struct llmc_step_context {
@@ -39,13 +43,14 @@ typedef struct llmc_step_context {
   const uint8_t *weights; /* the artifact's weights section, 64-byte aligned */
   uint8_t *arena;         /* activations between tasks, 64-byte aligned, shared by the workers */
   uint8_t *kv;            /* page p starts at kv + p * page_bytes (memory plan), 64-byte aligned */
+  uint8_t *state;         /* slot i starts at state + i * state_bytes (memory plan), 64-byte aligned */
   uint8_t *scratch;       /* private to this worker, 64-byte aligned */
   float *logits;          /* [R][vocabulary] */
   /* Null, or where the residual stream of every row is recorded: record i (0 after the embedding, i after layer i,
    * layers + 1 after the final norm) of row t at record + (i * record_rows + t) * hidden. */
   float *record;
   int64_t record_rows;
-  int32_t worker;      /* 0 .. num_workers - 1 */
+  int32_t worker; /* 0 .. num_workers - 1 */
   int32_t num_workers;
   /* Returns when all workers of this step have called it; everything they wrote before is visible after. */
   void (*barrier)(void *barrier_state, int32_t worker);

@@ -15,7 +15,7 @@ constexpr std::string_view formatName = "llmc-artifact";
 // The text starts with this, then 32 hex digits: the hash of the text in which these digits are zeros.
 constexpr std::string_view hashPrefix = "{\n \"hash\": \"";
 constexpr size_t hashDigits = 32;
-constexpr std::string_view kindNames[] = {"weights", "activations", "scratch", "kv", "logits", "staging"};
+constexpr std::string_view kindNames[] = {"weights", "activations", "scratch", "kv", "state", "logits", "staging"};
 constexpr int64_t maxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t maxInt64 = std::numeric_limits<int64_t>::max();
 
@@ -247,9 +247,10 @@ template <typename Io> void describe(Io &io, Of<Manifest> auto &m) {
   io.field("max_sequences", m.maxSequences, 1, limits::artifactSequences);
   io.field("max_logit_rows", m.maxLogitRows, 1, limits::artifactStepTokens);
   io.field("max_workers", m.maxWorkers, 1, limits::artifactWorkers);
-  io.field("page_tokens", m.pageTokens, 1, limits::artifactContext);
+  io.field("page_tokens", m.pageTokens, 0, limits::artifactContext);
   io.field("page_bytes", m.pageBytes, 0, maxInt64);
-  io.field("num_pages", m.numPages, 1, maxInt32);
+  io.field("num_pages", m.numPages, 0, maxInt32);
+  io.field("state_bytes", m.stateBytes, 0, maxInt64);
   io.field("arena_bytes", m.arenaBytes, 0, maxInt64);
   io.field("scratch_bytes_per_worker", m.scratchBytesPerWorker, 0, maxInt64);
   io.field("weights_bytes", m.weightsBytes, 0, maxInt64);

@@ -10,14 +10,15 @@
 
 namespace llmc {
 
-inline constexpr int32_t artifactFormatVersion = 2;
+inline constexpr int32_t artifactFormatVersion = 3;
 inline constexpr char manifestFile[] = "manifest.json";
 inline constexpr char programFile[] = "program.so";
 inline constexpr char weightsFile[] = "weights.bin";
 inline constexpr char dispatchFile[] = "dispatch.json";
 inline constexpr char memoryFile[] = "memory.json";
 inline constexpr char chatTemplateFile[] = "chat_template.jinja";
-// Every weight in weights.bin and every page of the KV cache starts at a multiple of this.
+// Every weight in weights.bin, every page of the KV cache and every slot of recurrent state starts at a multiple of
+// this.
 inline constexpr uint64_t artifactAlignment = 64;
 
 // What TokenizerFacts.files hold, by kind; each is one file unless said otherwise.
@@ -27,7 +28,7 @@ inline constexpr char sentencePieceKind[] = "sentencepiece";  // tokenizer.model
 inline constexpr char ggufKind[] = "gguf";                    // the JSON of runtime/tokenizer/GgufVocabulary.h
 inline constexpr char tiktokenKind[] = "tiktoken";            // two files: the ranks, and {pattern, specials} as JSON
 
-enum class MemoryKind { Weights, Activations, Scratch, Kv, Logits, Staging };
+enum class MemoryKind { Weights, Activations, Scratch, Kv, State, Logits, Staging };
 std::string_view memoryKindName(MemoryKind kind);
 
 // One line of the memory plan: `bytes` is the value of `expression` at this artifact's limits.
@@ -101,9 +102,11 @@ struct Manifest {
   int32_t maxLogitRows = 0;
   int32_t maxWorkers = 0;
 
+  // The KV cache; all three are 0 where no layer keeps one.
   int32_t pageTokens = 0; // positions per page
   uint64_t pageBytes = 0; // one page, over all layers
   int32_t numPages = 0;
+  uint64_t stateBytes = 0; // one slot of recurrent state, over all layers; there are max_sequences of them
   uint64_t arenaBytes = 0;
   uint64_t scratchBytesPerWorker = 0;
   uint64_t weightsBytes = 0; // of weights.bin

@@ -127,28 +127,34 @@ Status checkRanges(const Manifest &m) {
                                                      {"max_tokens", m.maxTokens, limits::artifactStepTokens},
                                                      {"max_sequences", m.maxSequences, limits::artifactSequences},
                                                      {"max_logit_rows", m.maxLogitRows, m.maxTokens},
-                                                     {"max_workers", m.maxWorkers, limits::artifactWorkers},
-                                                     {"page_tokens", m.pageTokens, limits::artifactContext},
-                                                     {"num_pages", m.numPages, INT32_MAX}})
+                                                     {"max_workers", m.maxWorkers, limits::artifactWorkers}})
     if (r.value < 1 || r.value > r.max)
       return Status::error("/" + std::string(r.name) + " is " + std::to_string(r.value) + ", expected 1 to " +
                            std::to_string(r.max));
+  for (const Range &r : std::initializer_list<Range>{{"page_tokens", m.pageTokens, limits::artifactContext},
+                                                     {"num_pages", m.numPages, INT32_MAX}})
+    if (r.value < 0 || r.value > r.max || (r.value > 0) != (m.pageBytes > 0))
+      return Status::error("/" + std::string(r.name) + " is " + std::to_string(r.value) + ", expected " +
+                           (m.pageBytes > 0 ? "1 to " + std::to_string(r.max) : "0 where /page_bytes is 0"));
   return {};
 }
 
 Status checkPlan(const Manifest &m) {
-  for (auto [name, bytes] : {std::pair("page_bytes", m.pageBytes), std::pair("arena_bytes", m.arenaBytes),
-                             std::pair("scratch_bytes_per_worker", m.scratchBytesPerWorker)})
+  for (auto [name, bytes] :
+       {std::pair("page_bytes", m.pageBytes), std::pair("state_bytes", m.stateBytes),
+        std::pair("arena_bytes", m.arenaBytes), std::pair("scratch_bytes_per_worker", m.scratchBytesPerWorker)})
     if (bytes % artifactAlignment != 0)
       return Status::error("/" + std::string(name) + " is " + str(bytes) + ", expected a multiple of " +
                            str(artifactAlignment));
   CheckedSize total = CheckedSize(m.weightsBytes) + m.arenaBytes + CheckedSize(m.numPages) * m.pageBytes +
+                      CheckedSize(m.maxSequences) * m.stateBytes +
                       CheckedSize(m.scratchBytesPerWorker) * static_cast<uint64_t>(m.maxWorkers) +
                       CheckedSize(m.maxLogitRows) * static_cast<uint64_t>(m.vocabulary) * sizeof(float) +
                       CheckedSize(m.maxSequences) * static_cast<uint64_t>(m.context) * sizeof(int32_t);
   if (!total.fits(INT64_MAX))
     return Status::error("the memory plan does not fit 63 bits: " + str(static_cast<uint64_t>(m.numPages)) +
-                         " pages of " + str(m.pageBytes) + " bytes, arena " + str(m.arenaBytes) + ", weights " +
+                         " pages of " + str(m.pageBytes) + " bytes, " + str(static_cast<uint64_t>(m.maxSequences)) +
+                         " states of " + str(m.stateBytes) + " bytes, arena " + str(m.arenaBytes) + ", weights " +
                          str(m.weightsBytes));
   return {};
 }

@@ -6,7 +6,7 @@
 namespace llmc {
 
 struct BatchArrays {
-  std::vector<int32_t> tokens, positions, tokenSequence, queryStart, length, pageTable, logitRows;
+  std::vector<int32_t> tokens, positions, tokenSequence, queryStart, length, pageTable, stateSlots, logitRows;
   int32_t pageTableStride = 0;
 
   // As many tokens, sequences and logit rows as there are elements. Valid until one of the arrays grows.
@@ -21,6 +21,7 @@ struct BatchArrays {
             queryStart.data(),
             length.data(),
             pageTable.data(),
+            stateSlots.data(),
             logitRows.data()};
   }
 };

@@ -33,9 +33,12 @@ SchedulerLimits limitsOf(const Manifest &manifest, const EngineOptions &options)
   limits.maxSequences = options.maxSequences > 0 ? options.maxSequences : manifest.maxSequences;
   limits.maxLogitRows = manifest.maxLogitRows;
   limits.pageTokens = manifest.pageTokens;
-  // Pages that no sequence could ever own are not allocated.
-  int64_t pagesPerSequence = (static_cast<int64_t>(manifest.context) - 1) / manifest.pageTokens + 1;
-  limits.numPages = static_cast<int32_t>(std::min<int64_t>(manifest.numPages, pagesPerSequence * limits.maxSequences));
+  if (manifest.pageTokens > 0) {
+    // Pages that no sequence could ever own are not allocated.
+    int64_t pagesPerSequence = (static_cast<int64_t>(manifest.context) - 1) / manifest.pageTokens + 1;
+    limits.numPages =
+        static_cast<int32_t>(std::min<int64_t>(manifest.numPages, pagesPerSequence * limits.maxSequences));
+  }
   limits.chunkTokens = options.chunkTokens;
   limits.maxWaiting = options.maxWaiting;
   return limits;
@@ -70,6 +73,8 @@ Status Engine::allocate(const EngineOptions &options) {
   LLMC_ASSIGN_OR_RETURN(arena_, MemoryRegion::map(m.arenaBytes, "activations"));
   LLMC_ASSIGN_OR_RETURN(
       kv_, MemoryRegion::map(static_cast<uint64_t>(scheduler_.limits().numPages) * m.pageBytes, "the KV cache"));
+  LLMC_ASSIGN_OR_RETURN(
+      state_, MemoryRegion::map(static_cast<uint64_t>(scheduler_.limits().maxSequences) * m.stateBytes, "the states"));
   LLMC_ASSIGN_OR_RETURN(logits_, MemoryRegion::map(rows * vocabulary * sizeof(float), "logits"));
   if (options.recordHidden) {
     CheckedSize bytes = (CheckedSize(static_cast<uint64_t>(m.numLayers)) + 2) * static_cast<uint64_t>(m.maxTokens) *
@@ -87,6 +92,7 @@ Status Engine::allocate(const EngineOptions &options) {
     context.weights = weights_.data();
     context.arena = arena_.data();
     context.kv = kv_.data();
+    context.state = state_.data();
     context.scratch = scratch_[static_cast<size_t>(worker)].data();
     context.logits = reinterpret_cast<float *>(logits_.data());
     context.record_rows = m.maxTokens;
@@ -99,7 +105,7 @@ Status Engine::allocate(const EngineOptions &options) {
 }
 
 uint64_t Engine::allocatedBytes() const {
-  uint64_t bytes = arena_.bytes() + kv_.bytes() + logits_.bytes() + record_.bytes();
+  uint64_t bytes = arena_.bytes() + kv_.bytes() + state_.bytes() + logits_.bytes() + record_.bytes();
   for (const MemoryRegion &scratch : scratch_)
     bytes += scratch.bytes();
   return bytes;

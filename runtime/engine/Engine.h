@@ -125,7 +125,7 @@ private:
   Scheduler scheduler_;
   std::unique_ptr<ThreadPool> pool_;
   WeightMemory weights_;
-  MemoryRegion arena_, kv_, logits_, record_;
+  MemoryRegion arena_, kv_, state_, logits_, record_;
   std::vector<MemoryRegion> scratch_; // per worker: no worker can reach another's
   std::vector<llmc_step_context> contexts_;
   StepTrace *trace_ = nullptr; // not ours

@@ -8,7 +8,7 @@
 namespace llmc {
 namespace {
 
-int32_t ceilDivide(int32_t a, int32_t b) { return (a - 1) / b + 1; }
+int32_t pagesOf(int32_t positions, int32_t pageTokens) { return pageTokens > 0 ? (positions - 1) / pageTokens + 1 : 0; }
 std::string str(int64_t n) { return std::to_string(n); }
 size_t index(int32_t i) { return static_cast<size_t>(i); }
 int32_t count(const auto &v) { return static_cast<int32_t>(v.size()); }
@@ -16,7 +16,7 @@ int32_t count(const auto &v) { return static_cast<int32_t>(v.size()); }
 } // namespace
 
 Scheduler::Scheduler(const SchedulerLimits &limits)
-    : limits_(limits), pages_(limits.numPages, limits.maxSequences, ceilDivide(limits.context, limits.pageTokens)),
+    : limits_(limits), pages_(limits.numPages, limits.maxSequences, pagesOf(limits.context, limits.pageTokens)),
       entries_(index(limits.maxSequences + limits.maxWaiting)) {
   setChunkTokens(limits.chunkTokens);
   for (int32_t entry = count(entries_) - 1; entry >= 0; --entry)
@@ -33,6 +33,7 @@ Scheduler::Scheduler(const SchedulerLimits &limits)
   arrays_.length.resize(index(limits.maxSequences));
   arrays_.pageTableStride = pages_.pagesPerSlot();
   arrays_.pageTable.resize(index(limits.maxSequences) * index(arrays_.pageTableStride));
+  arrays_.stateSlots.resize(index(limits.maxSequences));
   arrays_.logitRows.resize(index(limits.maxLogitRows));
   batch_ = arrays_.view();
 }
@@ -106,7 +107,7 @@ int32_t Scheduler::entryOf(SequenceId id) const {
 
 // The last token of an answer is never fed back, so its position needs no page.
 int32_t Scheduler::pagesFor(const Sequence &sequence) const {
-  return ceilDivide(sequence.promptTokens + std::max(0, sequence.maxNewTokens - 1), limits_.pageTokens);
+  return pagesOf(sequence.promptTokens + std::max(0, sequence.maxNewTokens - 1), limits_.pageTokens);
 }
 
 // Strictly in order: a large sequence at the front is not overtaken for ever by small ones.
@@ -183,6 +184,7 @@ void Scheduler::take(int32_t entry, int32_t tokens) {
   arrays_.queryStart[index(s)] = span.firstRow;
   arrays_.queryStart[index(s) + 1] = batch_.num_tokens;
   arrays_.length[index(s)] = sequence.computed + tokens;
+  arrays_.stateSlots[index(s)] = sequence.slot;
   std::span<const int32_t> table = pages_.table(sequence.slot);
   std::copy(table.begin(), table.end(),
             arrays_.pageTable.begin() + static_cast<std::ptrdiff_t>(s) * pages_.pagesPerSlot());

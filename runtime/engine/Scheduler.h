@@ -2,7 +2,8 @@
 // model, no randomness; the same calls give the same batches. Planning and advancing allocate nothing; adding a
 // sequence does.
 //
-// A sequence waits until a slot and the KV pages for its whole prompt and answer are free, in the order of arrival;
+// A sequence waits until a slot, which is also its place in the recurrent state, and the KV pages for its whole prompt
+// and answer are free, in the order of arrival;
 // once admitted it never loses them, so nothing is computed twice. A step takes one token of every sequence that
 // generates, then, with what is left of the step's limits, chunks of prompts in the order of admission. Where the
 // limits do not hold all that generate, they take turns.
@@ -25,7 +26,7 @@ struct SchedulerLimits {
   int32_t maxTokens = 0;    // rows per step
   int32_t maxSequences = 0; // admitted at once
   int32_t maxLogitRows = 0; // per step
-  int32_t pageTokens = 0;
+  int32_t pageTokens = 0;   // 0: the model keeps no KV pages
   int32_t numPages = 0;
   int32_t chunkTokens = 0; // most prompt tokens of one sequence per step; 0 = maxTokens
   int32_t maxWaiting = 0;
@@ -51,7 +52,7 @@ struct Sequence {
   int32_t promptTokens = 0;
   int32_t maxNewTokens = 0;
   LogitRows rows = LogitRows::Last;
-  int32_t computed = 0; // positions whose state is in the KV pages
+  int32_t computed = 0; // positions that the KV pages and the recurrent state hold
   int32_t slot = -1;    // while running
 
   int32_t pending() const { return static_cast<int32_t>(ids.size()) - computed; }

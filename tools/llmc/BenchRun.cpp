@@ -31,6 +31,8 @@ Status Bench::check() const {
   if (command_.streams > limits.maxSequences)
     return Status::error("--streams is " + std::to_string(command_.streams) + ", but the artifact was compiled for " +
                          std::to_string(limits.maxSequences) + " sequences at once; compile with --max-sequences");
+  if (limits.pageTokens == 0)
+    return {};
   int64_t pages = (promptOfDecode() + answerOfDecode() + limits.pageTokens - 1) / limits.pageTokens * command_.streams;
   if (pages > limits.numPages)
     return Status::error("--streams with --depth need " + std::to_string(pages) + " KV pages, but the artifact has " +

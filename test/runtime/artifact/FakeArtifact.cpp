@@ -42,6 +42,7 @@ Manifest fakeManifest() {
   m.pageTokens = fakePageTokens;
   m.pageBytes = fakePageBytes;
   m.numPages = 26; // two whole contexts of 13 pages
+  m.stateBytes = fakeStateBytes;
   m.arenaBytes = static_cast<uint64_t>(m.maxTokens) * fakeArenaBytesPerToken;
   m.scratchBytesPerWorker = fakeScratchBytes;
   m.weightsBytes = fakeWeightBytes;
@@ -50,6 +51,13 @@ Manifest fakeManifest() {
   m.weights = {{"first", 0, 60}, {"key", 64, 8}};
   m.tokenizer.kind = "none";
   m.specialIds.eos = {7};
+  return m;
+}
+
+Manifest fakeRecurrentManifest() {
+  Manifest m = fakeManifest();
+  m.pageTokens = m.numPages = 0;
+  m.pageBytes = 0;
   return m;
 }
 

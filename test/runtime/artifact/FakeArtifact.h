@@ -13,6 +13,8 @@ void writeAll(const std::string &path, const std::string &bytes);
 
 // Limits small enough that chunks, pages and rows run out in tests. No sections.
 Manifest fakeManifest();
+// The same without KV pages: all that a sequence keeps is its recurrent state.
+Manifest fakeRecurrentManifest();
 // Bytes of program.so and weights.bin.
 std::string fakeProgram();
 std::string otherAbiProgram();

@@ -1,5 +1,6 @@
 /* The model of FakeStepProgram.c, in C for the program and for the tests that know its answers: the logits of a
- * position are a hash of all tokens up to it, which the program reads back from its KV pages. */
+ * position are a hash of all tokens up to it, which the program reads back from its KV pages and carries along in the
+ * recurrent state of the sequence. */
 #ifndef LLMC_FAKE_MODEL_H
 #define LLMC_FAKE_MODEL_H
 #include <stdint.h>
@@ -9,7 +10,8 @@ enum {
   fakeHidden = 3,
   fakeLayers = 2,
   fakePageTokens = 8,
-  fakePageBytes = 64, /* a uint64_t per position */
+  fakePageBytes = 64,  /* a uint64_t per position */
+  fakeStateBytes = 64, /* a uint64_t */
   fakeScratchBytes = 64,
   fakeArenaBytesPerToken = 64,
   fakeNanToken = 13, /* a row of this token has a NaN among its logits */

@@ -22,6 +22,13 @@ Manifest wholeManifest() {
   return m;
 }
 
+Manifest withoutPages() {
+  Manifest m = wholeManifest();
+  m.pageTokens = m.numPages = 0;
+  m.pageBytes = 0;
+  return m;
+}
+
 // The text of wholeManifest after `change`, with a hash that fits.
 std::string changedText(const std::function<void(Json &)> &change) {
   Json root = *parseJson(manifestText(wholeManifest()), "m");
@@ -37,7 +44,8 @@ std::string failure(const std::string &text) {
 }
 
 TEST(Manifest, RoundTrip) {
-  for (const Manifest &manifest : {wholeManifest(), [] {
+  for (const Manifest &manifest : {wholeManifest(),
+                                   [] {
                                      Manifest m = wholeManifest();
                                      m.generation = {};
                                      m.specialIds = {};
@@ -45,11 +53,14 @@ TEST(Manifest, RoundTrip) {
                                      m.perplexity = {};
                                      m.family = "caf\xc3\xa9 \"x\"";
                                      return m;
-                                   }()}) {
+                                   }(),
+                                   withoutPages()}) {
     std::string text = manifestText(manifest);
     StatusOr<Manifest> read = parseManifest(text, "m");
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(manifestText(*read), text);
+    EXPECT_EQ(read->numPages, manifest.numPages);
+    EXPECT_EQ(read->stateBytes, manifest.stateBytes);
     EXPECT_EQ(read->family, manifest.family);
     EXPECT_EQ(read->specialIds.eos, manifest.specialIds.eos);
     EXPECT_EQ(read->generation.topP, manifest.generation.topP);
@@ -82,7 +93,7 @@ TEST(Manifest, AnotherFormatSaysWhoWroteIt) {
               m["writer"] = "llmc 9.1";
               m["unheard_of"] = 1;
             })),
-            "m: format 7, written by llmc 9.1; this runtime reads format 2; compile it again");
+            "m: format 7, written by llmc 9.1; this runtime reads format 3; compile it again");
   EXPECT_EQ(failure("{\"a\": 1}"),
             "m: /format is missing, expected \"llmc-artifact\": this is no artifact; write one with llmc compile");
 }
@@ -110,6 +121,12 @@ TEST(Manifest, EveryRuleHasItsMessage) {
       {"zero", [](Json &m) { m["vocabulary"] = 0; }, "m: /vocabulary is 0, expected an integer from 1 to 2147483647"},
       {"rows", [](Json &m) { m["max_logit_rows"] = 17; }, "m: /max_logit_rows is 17, expected 1 to 16"},
       {"alignment", [](Json &m) { m["page_bytes"] = 65; }, "m: /page_bytes is 65, expected a multiple of 64"},
+      {"state", [](Json &m) { m["state_bytes"] = 65; }, "m: /state_bytes is 65, expected a multiple of 64"},
+      {"no state", [](Json &m) { m.erase("state_bytes"); }, "m: /state_bytes is missing"},
+      {"states", [](Json &m) { m["state_bytes"] = INT64_MAX - 63; }, "m: the memory plan does not fit 63 bits: 26 p"},
+      {"no pages", [](Json &m) { m["num_pages"] = 0; }, "m: /num_pages is 0, expected 1 to 2147483647"},
+      {"no positions", [](Json &m) { m["page_tokens"] = 0; }, "m: /page_tokens is 0, expected 1 to 67108864"},
+      {"empty pages", [](Json &m) { m["page_bytes"] = 0; }, "m: /page_tokens is 8, expected 0 where /page_bytes is 0"},
       {"overflow", [](Json &m) { m["page_bytes"] = INT64_MAX - 63; }, "m: the memory plan does not fit 63 bits"},
       {"kind", [](Json &m) { m["memory_plan"][0]["kind"] = "x"; }, "m: /memory_plan/0/kind 'x' is unknown"},
       {"path", [](Json &m) { m["sections"][0]["file"] = "../x"; }, "m: /sections/0/file: '../x' is no plain file name"},

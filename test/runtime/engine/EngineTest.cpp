@@ -66,10 +66,11 @@ std::map<SequenceId, Answer> drain(Engine &engine) {
 }
 
 TEST_F(EngineTest, StreamsAreRightForAnyThreadsChunksAndCompany) {
-  for (int32_t threads : {1, 2, 5})
+  for (const auto &[threads, manifest] : {std::pair(1, fakeManifest()), std::pair(2, fakeRecurrentManifest()),
+                                          std::pair(2, fakeManifest()), std::pair(5, fakeRecurrentManifest())})
     for (int32_t chunk : {0, 1, 3, 7})
       for (int32_t sequences : {1, 2, 4}) {
-        std::unique_ptr<Engine> engine = load({threads, sequences, chunk});
+        std::unique_ptr<Engine> engine = load({threads, sequences, chunk}, manifest);
         ASSERT_TRUE(engine);
         std::map<SequenceId, std::vector<int32_t>> expected;
         for (int32_t i = 0; i < 7; ++i) {
@@ -184,7 +185,7 @@ TEST_F(EngineTest, ForwardGivesEveryPositionForAnyChunking) {
     for (int32_t chunk : {0, 1, 5}) {
       EngineOptions options;
       options.recordHidden = true;
-      std::unique_ptr<Engine> engine = load(options);
+      std::unique_ptr<Engine> engine = load(options, chunk == 1 ? fakeRecurrentManifest() : fakeManifest());
       ASSERT_TRUE(engine);
       std::vector<int32_t> next(sequences.size());
       Status status = engine->forward(sequences, {chunk, together}, [&](const ForwardRows &rows) {
@@ -240,10 +241,22 @@ TEST_F(EngineTest, OptionsOutOfRange) {
 TEST_F(EngineTest, MemoryIsThePlan) {
   std::unique_ptr<Engine> engine = load({3});
   const Manifest m = fakeManifest();
-  // arena + 26 pages + 6 rows of 97 floats + scratch of 3 workers
-  EXPECT_EQ(engine->allocatedBytes(), m.arenaBytes + 26 * 64 + 6 * 97 * 4 + 3 * 64);
+  // arena + 26 pages + 4 states + 6 rows of 97 floats + scratch of 3 workers
+  EXPECT_EQ(engine->allocatedBytes(), m.arenaBytes + 26 * 64 + 4 * 64 + 6 * 97 * 4 + 3 * 64);
   engine = load({1, 1});
-  EXPECT_EQ(engine->allocatedBytes(), m.arenaBytes + 13 * 64 + 6 * 97 * 4 + 64); // one context of 13 pages
+  EXPECT_EQ(engine->allocatedBytes(), m.arenaBytes + 13 * 64 + 64 + 6 * 97 * 4 + 64); // one context of 13 pages
+}
+
+TEST_F(EngineTest, ALongContextIsFreeWithoutPages) {
+  Manifest m = fakeRecurrentManifest();
+  m.context = 1 << 20;
+  std::unique_ptr<Engine> engine = load({1}, m);
+  ASSERT_TRUE(engine);
+  EXPECT_EQ(engine->allocatedBytes(), m.arenaBytes + 4 * 64 + 6 * 97 * 4 + 64);
+  std::vector<int32_t> ids = prompt(5000, 3);
+  StatusOr<SequenceId> id = engine->add({ids, 3});
+  ASSERT_TRUE(id.ok()) << id.status().message();
+  EXPECT_EQ(drain(*engine)[*id].ids, expectedAnswer(ids, 3));
 }
 
 } // namespace

@@ -146,11 +146,13 @@ struct Stream {
   int64_t arrived = 0;
 };
 
-// The model of the simulation: what was written into each page, and hashes of what a row can see through its table.
+// The model of the simulation: what was written into each page, hashes of what a row can see through its table, and the
+// same hash carried along in the state slot of a sequence.
 class Simulation {
 public:
   explicit Simulation(uint32_t seed) : random_(seed), limits_(randomLimits()), scheduler_(limits_) {
     pages_.resize(static_cast<size_t>(limits_.numPages) * static_cast<size_t>(limits_.pageTokens));
+    slots_.assign(static_cast<size_t>(limits_.maxSequences), ~uint64_t(0)); // what never started must never count
   }
 
   void run(int steps) {
@@ -177,6 +179,8 @@ private:
     limits.maxLogitRows = 1 + below(limits.maxTokens);
     limits.pageTokens = 1 + below(9);
     limits.numPages = 1 + below(40);
+    if (below(4) == 0) // recurrent state alone
+      limits.pageTokens = limits.numPages = 0;
     limits.chunkTokens = below(10);
     limits.maxWaiting = 1 + below(20);
     return limits;
@@ -229,14 +233,17 @@ private:
     ASSERT_LE(batch.num_logit_rows, limits_.maxLogitRows);
     ASSERT_EQ(batch.query_start[0], 0);
     ASSERT_EQ(batch.query_start[batch.num_sequences], batch.num_tokens);
-    std::map<int32_t, int32_t> owner;
+    std::map<int32_t, int32_t> owner, slotOwner;
     for (int32_t s = 0; s < batch.num_sequences; ++s) {
       ASSERT_LT(batch.query_start[s], batch.query_start[s + 1]);
       for (int32_t t = batch.query_start[s]; t < batch.query_start[s + 1]; ++t) {
         ASSERT_EQ(batch.token_sequence[t], s);
         ASSERT_EQ(batch.positions[t], batch.length[s] - (batch.query_start[s + 1] - t));
       }
-      for (int32_t p = 0; p <= (batch.length[s] - 1) / limits_.pageTokens; ++p) {
+      int32_t slot = batch.state_slots[s];
+      ASSERT_TRUE(slot >= 0 && slot < limits_.maxSequences);
+      ASSERT_TRUE(slotOwner.emplace(slot, s).second) << "slot " << slot << " is shared";
+      for (int32_t p = 0; limits_.pageTokens > 0 && p <= (batch.length[s] - 1) / limits_.pageTokens; ++p) {
         int32_t page = batch.page_table[s * batch.page_table_stride + p];
         ASSERT_TRUE(page >= 0 && page < limits_.numPages);
         ASSERT_TRUE(owner.emplace(page, s).second) << "page " << page << " is shared";
@@ -266,15 +273,33 @@ private:
   static uint64_t mix(uint64_t a, uint64_t b) { return (a * 0x9e3779b97f4a7c15u + b + 1) ^ (a >> 29); }
 
   std::vector<uint64_t> compute(const llmc_batch &batch) {
+    std::vector<uint64_t> states = recur(batch);
+    if (limits_.pageTokens == 0)
+      return states;
     for (int32_t t = 0; t < batch.num_tokens; ++t)
-      place(batch, batch.token_sequence[t], batch.positions[t]) =
-          mix(static_cast<uint64_t>(batch.tokens[t]), static_cast<uint64_t>(batch.positions[t]));
-    std::vector<uint64_t> states;
+      place(batch, batch.token_sequence[t], batch.positions[t]) = entryOf(batch, t);
     for (int32_t t = 0; t < batch.num_tokens; ++t) {
       uint64_t state = 0;
       for (int32_t p = 0; p <= batch.positions[t]; ++p)
         state = mix(state, place(batch, batch.token_sequence[t], p));
-      states.push_back(state);
+      EXPECT_EQ(states[static_cast<size_t>(t)], state) << "the state slot holds another stream's state";
+    }
+    return states;
+  }
+
+  static uint64_t entryOf(const llmc_batch &batch, int32_t t) {
+    return mix(static_cast<uint64_t>(batch.tokens[t]), static_cast<uint64_t>(batch.positions[t]));
+  }
+
+  // The state after every row.
+  std::vector<uint64_t> recur(const llmc_batch &batch) {
+    std::vector<uint64_t> states;
+    for (int32_t s = 0; s < batch.num_sequences; ++s) {
+      int32_t first = batch.query_start[s], end = batch.query_start[s + 1];
+      uint64_t &slot = slots_[static_cast<size_t>(batch.state_slots[s])];
+      slot = end - first == batch.length[s] ? 0 : slot;
+      for (int32_t t = first; t < end; ++t)
+        states.push_back(slot = mix(slot, entryOf(batch, t)));
     }
     return states;
   }
@@ -288,7 +313,7 @@ private:
     for (int32_t p = 0; p <= row.position; ++p)
       expected =
           mix(expected, mix(static_cast<uint64_t>(stream.ids[static_cast<size_t>(p)]), static_cast<uint64_t>(p)));
-    ASSERT_EQ(state, expected) << "the row saw another stream's pages";
+    ASSERT_EQ(state, expected) << "the row saw another stream's pages or state";
     ASSERT_EQ(row.samples, !stream.scores);
     if (stream.scores) {
       ASSERT_EQ(row.position, stream.rowsSeen++) << "a scored position is missing or repeated";
@@ -319,7 +344,7 @@ private:
   std::mt19937 random_;
   SchedulerLimits limits_;
   Scheduler scheduler_;
-  std::vector<uint64_t> pages_;
+  std::vector<uint64_t> pages_, slots_;
   std::map<SequenceId, Stream> streams_;
   int64_t step_ = 0;
   int64_t finished_ = 0;
