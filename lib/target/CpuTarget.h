@@ -26,6 +26,8 @@ struct CpuTarget {
   bool hasVnni = false;      // vpdpbusd
   bool hasInt8Tiles = false; // tdpbssd
   bool hasBf16Tiles = false; // tdpbf16ps
+  // Whether bf16 caches hold pairs side by side, and attention rounds and adds as a product of such pairs does.
+  bool cachePairs = false;
 
   // Per core; the schedule's row blocks come from them.
   int64_t l1Bytes = 0;
@@ -51,6 +53,7 @@ const std::vector<CpuTarget> &knownCpuTargets();
 StatusOr<CpuTarget> findCpuTarget(const std::string &name);
 
 CpuTarget makeX86_64V3();
+CpuTarget makeX86_64V4Vnni();
 CpuTarget makeX86_64V4();
 CpuTarget makeX86_64V4Amx();
 

@@ -42,7 +42,7 @@ bool CpuTarget::needs(const std::string &feature) const {
 }
 
 const std::vector<CpuTarget> &llmc::knownCpuTargets() {
-  static const std::vector<CpuTarget> targets = {makeX86_64V3(), makeX86_64V4(), makeX86_64V4Amx()};
+  static const std::vector<CpuTarget> targets = {makeX86_64V3(), makeX86_64V4Vnni(), makeX86_64V4(), makeX86_64V4Amx()};
   return targets;
 }
 

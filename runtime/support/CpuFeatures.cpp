@@ -116,14 +116,14 @@ std::string join(const std::vector<std::string_view> &list) {
   return out.empty() ? "none of the known features" : out;
 }
 
-// The richest standard level of the x86-64 psABI that `host` reaches.
+// The richest CPU target without tiles that `host` has.
 std::string targetFor(const std::vector<std::string_view> &host) {
   auto all = [&](std::initializer_list<std::string_view> names) {
     return std::all_of(names.begin(), names.end(), [&](std::string_view name) { return contains(host, name); });
   };
   bool v3 = all({"avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe"});
-  if (v3 && all({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
-    return "x86-64-v4";
+  if (v3 && all({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni"}))
+    return contains(host, "avx512_bf16") ? "x86-64-v4" : "x86-64-v4-vnni";
   return v3 ? "x86-64-v3" : "host";
 }
 

@@ -13,7 +13,7 @@ TEST(CpuTarget, UnknownNameListsTheKnownOnes) {
   StatusOr<CpuTarget> target = findCpuTarget("x86-64-v9");
   ASSERT_FALSE(target.ok());
   EXPECT_EQ(target.status().message(),
-            "unknown CPU target 'x86-64-v9' (known = host x86-64-v3 x86-64-v4 x86-64-v4-amx)");
+            "unknown CPU target 'x86-64-v9' (known = host x86-64-v3 x86-64-v4-vnni x86-64-v4 x86-64-v4-amx)");
 }
 
 TEST(CpuTarget, EveryKnownNameIsFound) {

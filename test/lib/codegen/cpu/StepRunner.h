@@ -57,7 +57,7 @@ private:
   llmc_step_function step = nullptr;
 };
 
-// Ways to compile that this machine can run: "x86-64-v3", "x86-64-v4", and both emulated.
+// Ways to compile that this machine can run: the targets whose features it has, and all of them emulated.
 struct Way {
   std::string target;
   bool emulate;
