@@ -1,5 +1,6 @@
 // Only types change: every cache type of the module gets its pages.
 #include "dialects/llm/LlmDialect.h"
+#include "lib/target/CpuTarget.h"
 #include "passes/LayerCalls.h"
 #include "passes/Passes.h"
 
@@ -21,7 +22,8 @@ struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
 
   void runOnOperation() override {
     if (page <= 0 || page % panelPositions != 0) {
-      getOperation().emitError() << "a page has " << page.getValue() << " positions, expected a multiple of " << panelPositions;
+      getOperation().emitError() << "a page has " << page.getValue() << " positions, expected a multiple of "
+                                 << panelPositions;
       return signalPassFailure();
     }
     MLIRContext *context = &getContext();
@@ -35,14 +37,22 @@ struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
     else if (element == "int8")
       elementType = IntegerType::get(context, 8);
     if (!elementType) {
-      getOperation().emitError() << "unknown element type '" << element.getValue() << "' of the cache (known = f32 bf16 f16 int8)";
+      getOperation().emitError() << "unknown element type '" << element.getValue()
+                                 << "' of the cache (known = f32 bf16 f16 int8)";
+      return signalPassFailure();
+    }
+    StatusOr<CpuTarget> found = findCpuTarget(target.getValue());
+    if (!found.ok()) {
+      getOperation().emitError() << found.status().message();
       return signalPassFailure();
     }
     auto paged = [&](Type type) -> Type {
       auto kv = dyn_cast<llm::KvType>(type);
       if (!kv || kv.isPaged())
         return type;
-      return llm::KvType::get(context, kv.getHeads(), kv.getHeadDim(), elementType, page, panelPositions);
+      bool pairs = found->cachePairs && elementType.isBF16() && kv.getHeadDim() % panelPositions == 0;
+      return llm::KvType::get(context, kv.getHeads(), kv.getHeadDim(), elementType, page, panelPositions,
+                              pairs ? 2 : 1);
     };
     getOperation().walk([&](Operation *op) {
       if (auto state = dyn_cast<llm::StateOp>(op))

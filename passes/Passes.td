@@ -96,7 +96,8 @@ def LowerKvToPagesPass : Pass<"llmc-lower-kv-to-pages", "::mlir::ModuleOp"> {
   let summary = "give every cache its pages and element type";
   let description = [{
     Changes numerics unless the element type is f32: keys and values are rounded when they are appended. Keys lie in panels
-    of 16 positions, so that a kernel scores 16 positions at a time.
+    of 16 positions, so that a kernel scores 16 positions at a time. bf16 heads of whole panels are packed in pairs where the
+    target multiplies pairs, which rounds queries and probabilities of attention too (tile.attend).
     Before:
     ```mlir
     llm.state @kv : !llm.kv<1x16xf32>
@@ -117,7 +118,8 @@ def LowerKvToPagesPass : Pass<"llmc-lower-kv-to-pages", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"element", "element", "std::string", "\"bf16\"", "f32, bf16, f16 or int8">,
-                 Option<"page", "page", "int64_t", "64", "positions per page, a multiple of 16">];
+                 Option<"page", "page", "int64_t", "64", "positions per page, a multiple of 16">,
+                 Option<"target", "target", "std::string", "\"host\"", "a name that `llmc doctor` lists">];
 }
 
 def FormTileTasksPass : Pass<"llmc-form-tile-tasks", "::mlir::ModuleOp"> {

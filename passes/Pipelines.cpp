@@ -29,7 +29,7 @@ const std::vector<Phase> &phases() {
        }},
       {"pages", false,
        [](OpPassManager &pm, const PhaseOptions &options) {
-         pm.addPass(createLowerKvToPagesPass({options.kvElement, options.kvPage}));
+         pm.addPass(createLowerKvToPagesPass({options.kvElement, options.kvPage, options.target}));
        }},
       // CSE merges what the builder spelled twice (indices, constants, a table that queries and keys both load).
       {"tasks", false,

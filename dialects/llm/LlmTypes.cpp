@@ -130,7 +130,7 @@ WeightType WeightType::withTiles(int64_t tile, int64_t interleave) const {
 Type KvType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;
-  int64_t page = 0, panel = 0;
+  int64_t page = 0, panel = 0, pack = 1;
   if (parser.parseLess())
     return {};
   SMLoc loc = parser.getCurrentLocation();
@@ -140,20 +140,22 @@ Type KvType::parse(AsmParser &parser) {
     parser.emitError(loc) << "cache has " << shape.size() << " dimensions, expected heads x channels";
     return {};
   }
-  if (failed(parseItems(parser, {{"page", &page}, {"panel", &panel}})))
+  if (failed(parseItems(parser, {{"page", &page}, {"panel", &panel}, {"pack", &pack}})))
     return {};
-  return parser.getChecked<KvType>(loc, parser.getContext(), shape[0], shape[1], elementType, page, panel);
+  return parser.getChecked<KvType>(loc, parser.getContext(), shape[0], shape[1], elementType, page, panel, pack);
 }
 
 void KvType::print(AsmPrinter &printer) const {
   printer << '<' << getHeads() << 'x' << getHeadDim() << 'x' << getElementType();
   if (isPaged())
     printer << ", page = " << getPage() << ", panel = " << getPanel();
+  if (hasPairs())
+    printer << ", pack = " << getPack();
   printer << '>';
 }
 
 LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, int64_t headDim,
-                             Type elementType, int64_t page, int64_t panel) {
+                             Type elementType, int64_t page, int64_t panel, int64_t pack) {
   if (heads <= 0 || headDim <= 0 || heads > maxSize || headDim > maxSize / heads)
     return emitError() << "cache is " << heads << " x " << headDim << ", expected positive sizes of at most " << maxSize
                        << " together";
@@ -166,6 +168,11 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
     return emitError() << "page is " << page << " and panel " << panel << ", expected both positive or both absent";
   if (page > 0 && page % panel != 0)
     return emitError() << "page of " << page << " positions is no multiple of the panel of " << panel;
+  if (pack != 1 && pack != 2)
+    return emitError() << "pack is " << pack << ", expected 1 or 2 elements side by side";
+  if (pack == 2 && (page == 0 || page % 2 != 0 || !elementType.isBF16() || headDim % panel != 0))
+    return emitError() << "pack is 2, which takes bf16 in pages of even size and heads of whole panels; the cache is "
+                       << headDim << " x " << elementType << " in pages of " << page << " and panels of " << panel;
   return success();
 }
 

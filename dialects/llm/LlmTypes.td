@@ -52,22 +52,23 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
   let description = [{
     `!llm.kv<3x64xf32>`: 3 key-value heads of 64 channels. `!llm.kv<3x64xbf16, page = 64, panel = 16>`: the same in pages
     of 64 positions, keys in panels of 16 positions (`[page / panel][D][panel]`), values in rows (`[page][D]`), per head.
-    bf16 lies in pairs where D is whole panels: two channels of a key side by side (`[page / panel][D / 2][panel][2]`), two
-    positions of a value, 16 channels at a time (`[D / panel][page / 2][panel][2]`). i8 holds codes -127 .. 127 and, behind
+    `pack = 2` lays bf16 in pairs, as a matrix unit reads it: two channels of a key side by side
+    (`[page / panel][D / 2][panel][2]`), two positions of a value, 16 channels at a time (`[D / panel][page / 2][panel][2]`);
+    D is whole panels then. i8 holds codes -127 .. 127 and, behind
     the values of all heads, an f32 scale for every head and position: of keys, then of values. A sequence owns its pages; only `llm.kv_append` grows it, once per step.
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType, "int64_t":$page,
-                        "int64_t":$panel);
+                        "int64_t":$panel, "int64_t":$pack);
   let builders = [TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim,
                                                    "::mlir::Type":$elementType), [{
-    return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0);
+    return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1);
   }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isPaged() const { return getPage() != 0; }
     /// Whether elements that a bf16 product adds up in pairs lie side by side.
-    bool hasPairs() const { return isPaged() && getElementType().isBF16() && getHeadDim() % getPanel() == 0; }
+    bool hasPairs() const { return getPack() == 2; }
     /// Bytes that one page takes in this layer: keys and values of all heads.
     int64_t bytesPerPage() const;
   }];

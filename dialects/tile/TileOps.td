@@ -331,7 +331,7 @@ def Tile_AttendOp : Tile_BodyOp<"attend", [AllTypesMatch<["query", "result"]>]> 
     then put together in ascending order: `m' = max(m, m_s)`, `sum' = fma(sum_s, exp2(m_s - m'), sum * exp2(m - m'))`, the result
     likewise, from m = -1e30 and zeros. So spans may be computed by different workers; `partials` is room for theirs.
 
-    A cache whose bf16 elements lie in pairs makes both products those of a matrix unit: query and p are rounded to bf16
+    A cache that is packed in pairs makes both products those of a matrix unit: query and p are rounded to bf16
     (to nearest even); 32 channels (of a score) or positions of the page (of a result) at a time, the even ones and the odd
     ones are each added up by fma from 0, both sums are added, and their sum to what there is. The sum of p takes it rounded.
     With other caches everything is f32, one fma after the other in ascending order. A score of i8 keys is the sum over

@@ -167,11 +167,11 @@ float llmc::reference::reduceMax(std::span<const float> x) {
 //-------------------------------------------------------------------------------------------------------===//
 
 uint8_t *CacheView::at(bool value, int64_t head, int64_t position, int64_t channel) const {
-  const int64_t inPage = position % page, unit = pairs() ? 2 : 1;
+  const int64_t inPage = position % page, unit = pairs ? 2 : 1;
   int64_t place = (value ? heads + head : head) * page * headDim;
   if (!value)
     place += inPage / panel * panel * headDim + (channel / unit * panel + inPage % panel) * unit + channel % unit;
-  else if (pairs())
+  else if (pairs)
     place += channel / panel * panel * page + (inPage / 2 * panel + channel % panel) * 2 + inPage % 2;
   else
     place += inPage * headDim + channel;
@@ -302,7 +302,7 @@ float scaledScore(float score, const AttendShape &shape) {
 // Positions `first` .. `last` of the page that starts at `start`.
 void addPage(Softmax &softmax, std::span<const float> query, const CacheView &cache, int64_t head, int64_t start,
              int64_t first, int64_t last, const AttendShape &shape) {
-  const bool pairs = cache.pairs();
+  const bool pairs = cache.pairs;
   std::vector<float> p(static_cast<size_t>(last + 1 - start));
   float next = softmax.maximum;
   for (int64_t j = first; j <= last; ++j) {
@@ -337,7 +337,7 @@ void llmc::reference::attend(std::span<const float> query, const CacheView &cach
   const int64_t span = shape.span > 0 ? shape.span : position + 1;
   const size_t depth = static_cast<size_t>(cache.headDim);
   std::vector<float> rounded(query.begin(), query.end());
-  if (cache.pairs())
+  if (cache.pairs)
     std::ranges::transform(rounded, rounded.begin(), roundToBf16);
   for (size_t q = 0; q < query.size(); q += depth) {
     Softmax total(cache.headDim);

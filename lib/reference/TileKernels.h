@@ -39,9 +39,8 @@ struct CacheView {
   const int32_t *pages; // of the sequence
   int64_t heads, headDim, page, panel;
   CacheElement element;
+  bool pairs = false; // as llm::KvType::hasPairs
 
-  // As llm::KvType::hasPairs.
-  bool pairs() const { return element == CacheElement::BF16 && headDim % panel == 0; }
 
   // An element, or an i8's code, which times `scale` is the element.
   float load(bool value, int64_t head, int64_t position, int64_t channel) const;

@@ -2,6 +2,8 @@
 // RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=f32 page=16" | FileCheck %s --check-prefix=SMALL
 // RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=f16" | FileCheck %s --check-prefix=F16
 // RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=int8" | FileCheck %s --check-prefix=INT8
+// RUN: llmc-opt %s --llmc-lower-kv-to-pages="target=x86-64-v4-amx" | FileCheck %s --check-prefixes=CHECK,PAIRS
+// RUN: llmc-opt %s --llmc-lower-kv-to-pages="target=x86-64-v4" | FileCheck %s --check-prefixes=CHECK,PLAIN
 
 // One head of 17 channels: nothing about pages asks for a round size.
 // CHECK: llm.state @kv : !llm.kv<1x17xbf16, page = 64, panel = 16>
@@ -33,3 +35,9 @@ func.func @step(%q: tensor<?x3x17xf32>, %k: tensor<?x1x17xf32>, %batch: !llm.bat
   %y = call @layer(%q, %k, %batch, %kv) : (tensor<?x3x17xf32>, tensor<?x1x17xf32>, !llm.batch, !llm.kv<1x17xf32>) -> tensor<?x3x17xf32>
   return
 }
+
+// Pairs are the target's wish, and take whole panels: 17 channels above are none.
+// PAIRS: llm.state @even : !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2>
+// PLAIN: llm.state @even : !llm.kv<1x32xbf16, page = 64, panel = 16>
+// SMALL: llm.state @even : !llm.kv<1x32xf32, page = 16, panel = 16>
+llm.state @even : !llm.kv<1x32xf32>

@@ -1,10 +1,12 @@
 // RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v4 | FileCheck %s --check-prefixes=CHECK,V4
+// RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v4-vnni | FileCheck %s --check-prefixes=CHECK,VNNI
 // RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v4-amx | FileCheck %s --check-prefixes=CHECK,AMX
 // RUN: llmc-opt %s --llmc-schedule-tasks=target=x86-64-v3 | FileCheck %s --check-prefixes=CHECK,V3
 
 // The instruction follows the target; that it is missing is said.
 // CHECK-LABEL: tile.task @bf16_dot
 // V4-SAME: schedule {instruction = "vdpbf16ps", kernel_rows = 12 : i64, reason = "bf16 weights"
+// VNNI-SAME: schedule {instruction = "fma", kernel_rows = 12 : i64, reason = "bf16 weights, expanded: no fast bf16 dot on x86-64-v4-vnni"
 // V3-SAME: schedule {instruction = "fma", kernel_rows = 6 : i64, reason = "bf16 weights, expanded: no fast bf16 dot on x86-64-v3"
 // AMX-SAME: schedule {instruction = "tdpbf16ps", kernel_rows = 16 : i64, reason = "bf16 weights"
 // CHECK-SAME: shape = "dot"
@@ -18,6 +20,7 @@ tile.task @bf16_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weigh
 
 // CHECK-LABEL: tile.task @quantized_dot
 // V4-SAME: instruction = "vpdpbusd"
+// VNNI-SAME: instruction = "vpdpbusd"
 // V3-SAME: instruction = "vpmaddubsw"
 // AMX-SAME: instruction = "tdpbssd+vpdpbusd"
 // CHECK-SAME: shape = "quantized_dot"
@@ -40,7 +43,21 @@ tile.task @quantized_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.
 // V3-SAME: row_block = 8 : i64
 // AMX-SAME: row_block = 42 : i64
 // CHECK-SAME: shape = "attend"
-tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !llm.kv<2x32xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
+tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !llm.kv<2x32xbf16, page = 64, panel = 16, pack = 2>, %batch: !llm.batch) {
+  %c96 = arith.constant 96 : index
+  %at = arith.muli %column, %c96 : index
+  %x = tile.load %q[%row, %at] : !tile.rows<192> -> tensor<96xf32>
+  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<96xf32>, !llm.kv<2x32xbf16, page = 64, panel = 16, pack = 2>
+  tile.store %y, %q[%row, %at] : tensor<96xf32>, !tile.rows<192>
+}
+
+// Without pairs a vector of keys is one register, and twice as many rows share it.
+// CHECK-LABEL: tile.task @expanded_heads
+// V4-SAME: schedule {instruction = "fma", kernel_rows = 12 : i64
+// V3-SAME: schedule {instruction = "fma", kernel_rows = 4 : i64
+// AMX-SAME: schedule {instruction = "fma", kernel_rows = 12 : i64
+// CHECK-SAME: shape = "attend"
+tile.task @expanded_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !llm.kv<2x32xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
   %c96 = arith.constant 96 : index
   %at = arith.muli %column, %c96 : index
   %x = tile.load %q[%row, %at] : !tile.rows<192> -> tensor<96xf32>
@@ -51,10 +68,10 @@ tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !ll
 // Heads that are no multiple of a tile's 32 channels, and caches of f32, are summed by vectors.
 // CHECK-LABEL: tile.task @half_a_tile
 // CHECK-SAME: instruction = "fma"
-tile.task @half_a_tile rows(%row, %column of 1) (%q: !tile.rows<48>, %kv: !llm.kv<1x48xbf16, page = 64, panel = 16>, %batch: !llm.batch) {
+tile.task @half_a_tile rows(%row, %column of 1) (%q: !tile.rows<48>, %kv: !llm.kv<1x48xbf16, page = 64, panel = 16, pack = 2>, %batch: !llm.batch) {
   %c0 = arith.constant 0 : index
   %x = tile.load %q[%row, %c0] : !tile.rows<48> -> tensor<48xf32>
-  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<48xf32>, !llm.kv<1x48xbf16, page = 64, panel = 16>
+  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<48xf32>, !llm.kv<1x48xbf16, page = 64, panel = 16, pack = 2>
   tile.store %y, %q[%row, %c0] : tensor<48xf32>, !tile.rows<48>
 }
 

@@ -37,7 +37,7 @@ private:
 class PairProducts : public AttendProducts {
 public:
   PairProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows, const Schedule &schedule)
-      : AttendProducts(kernel, kv, maxRows, schedule), flushes(kernel.target.hasBf16Tiles) {
+      : AttendProducts(kernel, kv, maxRows, schedule) {
     expanded = k.allocate(maxRows * depth * 4);
   }
   void beginItem(Value queryRows) override;
@@ -56,10 +56,10 @@ private:
   SmallVector<Value> sumsOf(const Block &block);
   // to[r][v] += sums, in memory.
   void addSums(ArrayRef<Value> sums, int64_t rows, int64_t vectors, Value to, int64_t strideBytes);
-  Value flushed(Value vector) { return flushes ? flushSubnormal(k, vector) : vector; }
+  // As the instruction does that this stands for.
+  Value flushed(Value vector) { return flushSubnormal(k, vector); }
 
-  const bool flushes; // as the instruction does that this stands for
-  Value expanded;     // queries as f32
+  Value expanded; // queries as f32
 };
 
 } // namespace

@@ -40,5 +40,25 @@ func.func private @f(!llm.kv<3x64xf32, page = 40, panel = 16>)
 
 // -----
 
-// expected-error@+1 {{unknown parameter 'pages' (known = page panel)}}
+// expected-error@+1 {{unknown parameter 'pages' (known = page panel pack)}}
 func.func private @f(!llm.kv<3x64xf32, pages = 64>)
+
+// -----
+
+// expected-error@+1 {{pack is 3, expected 1 or 2 elements side by side}}
+func.func private @f(!llm.kv<3x64xbf16, page = 64, panel = 16, pack = 3>)
+
+// -----
+
+// expected-error@+1 {{pack is 2, which takes bf16 in pages of even size and heads of whole panels; the cache is 64 x 'f16' in pages of 64 and panels of 16}}
+func.func private @f(!llm.kv<3x64xf16, page = 64, panel = 16, pack = 2>)
+
+// -----
+
+// expected-error@+1 {{the cache is 64 x 'bf16' in pages of 0 and panels of 0}}
+func.func private @f(!llm.kv<3x64xbf16, pack = 2>)
+
+// -----
+
+// expected-error@+1 {{the cache is 72 x 'bf16' in pages of 64 and panels of 16}}
+func.func private @f(!llm.kv<3x72xbf16, page = 64, panel = 16, pack = 2>)

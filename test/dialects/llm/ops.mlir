@@ -13,10 +13,10 @@ llm.state @layers.0.kv : !llm.kv<3x64xf32>
 // CHECK-LABEL: @types
 // CHECK-SAME: !llm.batch, !llm.weight<4>, !llm.weight<4, plain>, !llm.weight<960x576, f32, tile = 64, panel = 64>
 // CHECK-SAME: !llm.weight<960x576, i4m, tile = 64, panel = 16, interleave = 32>
-// CHECK-SAME: !llm.kv<3x64xbf16>, !llm.kv<3x64xbf16, page = 64, panel = 16>
+// CHECK-SAME: !llm.kv<3x64xbf16, page = 64, panel = 16>, !llm.kv<3x64xbf16, page = 64, panel = 16, pack = 2>
 func.func private @types(!llm.batch, !llm.weight<4>, !llm.weight<4, plain>, !llm.weight<960x576, f32, tile = 64, panel = 64>,
                          !llm.weight<960x576, i4m, tile = 64, panel = 16, interleave = 32>,
-                         !llm.kv<3x64xbf16>, !llm.kv<3x64xbf16, page = 64, panel = 16>)
+                         !llm.kv<3x64xbf16, page = 64, panel = 16>, !llm.kv<3x64xbf16, page = 64, panel = 16, pack = 2>)
 
 // CHECK-LABEL: @symbols
 func.func @symbols() {

@@ -219,8 +219,8 @@ TEST(Attend, PairsAgainstContiguous) {
   constexpr int64_t headDim = 48, page = 64, position = 100;
   const std::vector<int32_t> pages{1, 0};
   std::vector<uint8_t> memory(2 * 2 * headDim * page * 2);
-  CacheView cache{memory.data(), 2 * headDim * page * 2, 0, pages.data(), 1, headDim, page, 16, CacheElement::BF16};
-  ASSERT_TRUE(cache.pairs());
+  CacheView cache{memory.data(), 2 * headDim * page * 2, 0, pages.data(), 1, headDim, page, 16, CacheElement::BF16,
+                  /*pairs=*/true};
   std::vector<float> keys = random((position + 1) * headDim, 8), values = random((position + 1) * headDim, 9);
   std::vector<float> query = random(headDim, 10), expected(headDim), actual(headDim);
   for (int64_t j = 0; j <= position; ++j)

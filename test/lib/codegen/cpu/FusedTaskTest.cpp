@@ -170,7 +170,7 @@ void checkQueryKeyValue(const std::string &form) {
                                            {"TURN", kTurn},
                                            {"W", typeOf(form, 128, 16)},
                                            {"TN", "16"},
-                                           {"KV", "!llm.kv<2x16xbf16, page = 32, panel = 16>"},
+                                           {"KV", "!llm.kv<2x16xbf16, page = 32, panel = 16, pack = 2>"},
                                            {"PAGEBYTES", std::to_string(2 * kPageElements * 2)},
                                            {"KVAT", std::to_string(kPageElements * 2)},
                                            {"BIASAT", std::to_string(biasAt)}});
