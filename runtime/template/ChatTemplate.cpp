@@ -1,6 +1,7 @@
 // Preparing the variables of a chat template, and cutting the text where a last message goes on.
 #include "runtime/template/ChatTemplate.h"
 #include "runtime/template/Unicode.h"
+#include <algorithm>
 
 namespace llmc {
 namespace {
@@ -95,6 +96,29 @@ StatusOr<std::string> renderChat(const Template &chatTemplate, const ChatRequest
   variables["add_generation_prompt"] = request.addGenerationPrompt;
   LLMC_ASSIGN_OR_RETURN(std::string text, chatTemplate.render(variables, request.render));
   return request.continueFinalMessage ? cutAtMark(std::move(text)) : StatusOr<std::string>(std::move(text));
+}
+
+StatusOr<std::vector<ChatPart>> renderChatParts(const Template &chatTemplate, const ChatRequest &request) {
+  std::vector<std::pair<size_t, size_t>> plain;
+  ChatRequest traced = request;
+  traced.render.plainSpans = &plain;
+  LLMC_ASSIGN_OR_RETURN(std::string text, renderChat(chatTemplate, traced));
+  std::vector<ChatPart> parts;
+  auto add = [&](size_t begin, size_t end, bool isPlain) {
+    if (begin < end)
+      parts.push_back({text.substr(begin, end - begin), isPlain});
+  };
+  size_t done = 0;
+  for (auto [begin, end] : plain) {
+    // Where the last message goes on, the text was cut after the spans were found.
+    begin = std::min(begin, text.size());
+    end = std::min(end, text.size());
+    add(done, begin, /*isPlain=*/false);
+    add(begin, end, /*isPlain=*/true);
+    done = end;
+  }
+  add(done, text.size(), /*isPlain=*/false);
+  return parts;
 }
 
 } // namespace llmc

@@ -23,4 +23,12 @@ struct ChatRequest {
 
 StatusOr<std::string> renderChat(const Template &chatTemplate, const ChatRequest &request);
 
+// A prompt in the parts that a tokenizer takes one by one.
+struct ChatPart {
+  std::string text;
+  bool plain = false; // no special token counts in it
+};
+// As renderChat, cut at the borders of plain texts; without any, one part.
+StatusOr<std::vector<ChatPart>> renderChatParts(const Template &chatTemplate, const ChatRequest &request);
+
 } // namespace llmc

@@ -1,5 +1,6 @@
 // Statements.
 #include "runtime/template/Interpreter.h"
+#include "runtime/template/PlainText.h"
 #include "runtime/template/PythonFormat.h"
 
 namespace llmc::jinja {
@@ -23,6 +24,12 @@ StatusOr<std::string> Interpreter::render(const Json &variables) {
   }
   if (status.ok())
     status = run(ast_.body, scope).status();
+  if (status.ok()) {
+    StatusOr<ByteRanges> plain = takePlainMarks(output_, options_.generationSpans);
+    if (plain.ok() && options_.plainSpans)
+      *options_.plainSpans = std::move(*plain);
+    status = plain.status();
+  }
   if (status.ok())
     return std::move(output_);
   return runtime_.raised ? status : Status::error("line " + std::to_string(line_) + ": " + status.message());

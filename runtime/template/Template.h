@@ -34,6 +34,8 @@ struct RenderOptions {
   TemplateLimits limits;
   // Where absent, spans are not collected. Byte ranges [begin, end) of the text inside `generation` tags.
   std::vector<std::pair<size_t, size_t>> *generationSpans = nullptr;
+  // Likewise, of each text made by the filter `plain`: no special token counts in it, and it is encoded by itself.
+  std::vector<std::pair<size_t, size_t>> *plainSpans = nullptr;
 };
 
 // Immutable after parsing: any number of threads may render one Template at once.

@@ -2,6 +2,7 @@
 #include "runtime/template/FilterTables.h"
 #include "runtime/template/Methods.h"
 #include "runtime/template/Operations.h"
+#include "runtime/template/PlainText.h"
 #include "runtime/template/PythonFormat.h"
 #include "runtime/template/Unicode.h"
 #include <algorithm>
@@ -35,6 +36,14 @@ ValueOr upperFilter(Runtime &r, const Value &v, const Arguments &a) { return via
 ValueOr lowerFilter(Runtime &r, const Value &v, const Arguments &a) { return viaMethod(r, v, "lower", a); }
 ValueOr capitalizeFilter(Runtime &r, const Value &v, const Arguments &a) { return viaMethod(r, v, "capitalize", a); }
 ValueOr trimFilter(Runtime &r, const Value &v, const Arguments &a) { return viaMethod(r, v, "strip", a); }
+
+// Not Jinja's: see PlainText.h.
+ValueOr plainFilter(Runtime &runtime, const Value &value, const Arguments &arguments) {
+  LLMC_ASSIGN_OR_RETURN(auto none, bindArguments("plain", arguments, {}));
+  LLMC_ASSIGN_OR_RETURN(Value text, soft(runtime, value));
+  LLMC_RETURN_IF_ERROR(runtime.budget.spendBytes(text.text().size()));
+  return Value::string(plainBegin + text.text() + plainEnd, text.isSafe());
+}
 
 ValueOr centerFilter(Runtime &runtime, const Value &value, const Arguments &arguments) {
   LLMC_ASSIGN_OR_RETURN(auto bound, bindArguments("center", arguments, {"width"}));
@@ -212,10 +221,11 @@ ValueOr urlEncodeFilter(Runtime &runtime, const Value &value, const Arguments &a
 
 std::span<const NamedFilter> textFilters() {
   static const NamedFilter table[] = {
-      {"capitalize", capitalizeFilter}, {"center", centerFilter},       {"format", formatFilter},
-      {"indent", indentFilter},         {"lower", lowerFilter},         {"replace", replaceFilter},
-      {"title", titleFilter},           {"trim", trimFilter},           {"truncate", truncateFilter},
-      {"upper", upperFilter},           {"urlencode", urlEncodeFilter}, {"wordcount", wordCountFilter},
+      {"capitalize", capitalizeFilter}, {"center", centerFilter}, {"format", formatFilter},
+      {"indent", indentFilter},         {"lower", lowerFilter},   {"plain", plainFilter},
+      {"replace", replaceFilter},       {"title", titleFilter},   {"trim", trimFilter},
+      {"truncate", truncateFilter},     {"upper", upperFilter},   {"urlencode", urlEncodeFilter},
+      {"wordcount", wordCountFilter},
   };
   return table;
 }

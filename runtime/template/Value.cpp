@@ -1,5 +1,6 @@
 // Making values, and the keys of dicts.
 #include "runtime/template/Value.h"
+#include "runtime/template/PlainText.h"
 #include "runtime/template/Unicode.h"
 #include <algorithm>
 #include <charconv>
@@ -190,7 +191,7 @@ ValueOr fromJson(const Json &json, Budget &budget, int depth) {
   case Json::value_t::number_float:
     return Value::real(json.get<double>());
   case Json::value_t::string:
-    return Value::string(json.get_ref<const std::string &>());
+    return Value::string(withoutForgedMarks(json.get_ref<const std::string &>()));
   case Json::value_t::array: {
     std::vector<Value> items;
     items.reserve(json.size());
@@ -204,7 +205,7 @@ ValueOr fromJson(const Json &json, Budget &budget, int depth) {
     auto dict = std::make_shared<Dict>();
     for (auto it = json.begin(); it != json.end(); ++it) {
       LLMC_ASSIGN_OR_RETURN(Value v, fromJson(it.value(), budget, depth + 1));
-      dict->setText(it.key(), std::move(v));
+      dict->setText(withoutForgedMarks(it.key()), std::move(v));
     }
     return makeDict(std::move(dict));
   }
