@@ -99,6 +99,7 @@ StatusOr<std::shared_ptr<Tokenizer::Parts>> build(std::string_view text, Tiktoke
   }
   auto asIs = [](std::string_view t) -> StatusOr<std::string> { return std::string(t); };
   LLMC_ASSIGN_OR_RETURN(parts->added, AddedTokens::build(std::move(added), asIs, "special tokens"));
+  parts->allAddedAreSpecial = true;
   Json split = {{"type", "Split"}, {"pattern", {{"Regex", options.pattern}}}, {"behavior", "Isolated"}};
   LLMC_ASSIGN_OR_RETURN(parts->preTokenizer, PreTokenizer::read(split, "pattern"));
   parts->vocabulary = vocabulary;
@@ -115,6 +116,12 @@ StatusOr<std::shared_ptr<Tokenizer::Parts>> build(std::string_view text, Tiktoke
   parts->eos = options.eosId;
   if (options.addBos && options.bosId)
     parts->prefix = {*options.bosId};
+  for (const std::string &content : options.prefix) {
+    std::optional<int32_t> id = parts->added.id(content);
+    if (!id)
+      return Status::error("/prefix names '" + content + "', which is no special token");
+    parts->prefix.push_back(*id);
+  }
   return parts;
 }
 

@@ -124,12 +124,13 @@ StatusOr<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOp
   std::vector<int32_t> out;
   if (options.addSpecial)
     out = parts_->prefix;
-  Encoding encoding(*parts_, options.specialText, out);
+  bool allAsText = options.specialText == SpecialText::SpecialAsText && parts_->allAddedAreSpecial;
+  Encoding encoding(*parts_, allAsText ? SpecialText::AllAsText : options.specialText, out);
   if (parts_->cut) {
     for (std::string_view part : parts_->cut(text))
-      LLMC_RETURN_IF_ERROR(encoding.run(part, part.data() == text.data()));
+      LLMC_RETURN_IF_ERROR(encoding.run(part, options.atStart && part.data() == text.data()));
   } else {
-    LLMC_RETURN_IF_ERROR(encoding.run(text, /*atStart=*/true));
+    LLMC_RETURN_IF_ERROR(encoding.run(text, options.atStart));
   }
   if (options.addSpecial)
     out.insert(out.end(), parts_->suffix.begin(), parts_->suffix.end());

@@ -25,6 +25,7 @@ enum class SpecialText {
 struct EncodeOptions {
   bool addSpecial = false; // BOS and EOS as the tokenizer's post-processor says
   SpecialText specialText = SpecialText::Recognise;
+  bool atStart = true; // false: the text goes on another one that was encoded before it
 };
 
 struct TiktokenOptions {
@@ -37,10 +38,11 @@ struct TiktokenOptions {
   std::vector<Special> specials;
   // Before the pattern sees it, text is cut every `maxCharacters`, and a run of only or no white space every
   // `maxRunCharacters` (0: not at all). Part of what the tokenizer gives, not a safeguard.
-  size_t maxCharacters = 400'000;
-  size_t maxRunCharacters = 25'000;
+  size_t maxCharacters = 0;
+  size_t maxRunCharacters = 0;
   std::optional<int32_t> bosId, eosId;
   bool addBos = false;
+  std::vector<std::string> prefix; // special tokens that addSpecial puts before a text, after BOS
 };
 
 struct SentencePieceOptions {

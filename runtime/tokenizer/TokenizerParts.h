@@ -15,6 +15,7 @@ struct Tokenizer::Parts {
   // Cuts a text before anything else looks at it; empty when the format has no such rule.
   std::function<std::vector<std::string_view>(std::string_view)> cut;
   AddedTokens added;
+  bool allAddedAreSpecial = false;        // in a text, whatever is said of them for decoding
   std::unique_ptr<Normalizer> normalizer; // may be null
   PreTokenizer preTokenizer;
   std::shared_ptr<const Vocabulary> vocabulary; // gives added tokens their text, but does not find them by it

@@ -7,6 +7,9 @@ namespace {
 TiktokenOptions tiktokenOptions(const Json &about, const Json &config) {
   TiktokenOptions options;
   options.pattern = about["pattern"];
+  // Nothing in the folder says so; see long.jsonl.
+  options.maxCharacters = 400'000;
+  options.maxRunCharacters = 25'000;
   for (const auto &entry : about["special"].items()) {
     std::string id = std::to_string(static_cast<int32_t>(entry.value()));
     const Json &known = config["added_tokens_decoder"];

@@ -48,7 +48,8 @@ protected:
     return text.ok() ? *text : std::string();
   }
   bool hasTokenizerJson() const { return fileExists(path("tokenizer.json")); }
-  // The other references have no such modes: tiktoken knows special tokens as text only, sentencepiece nothing.
+  // The other references have no such modes: tiktoken knows special tokens as text only (and calls all of them that),
+  // sentencepiece nothing.
   void expectIdsAsText(const std::string &text, const Json &line) const {
     const Json &noSpecial = line.contains("ids_special_as_text") ? line["ids_special_as_text"] : line["ids"];
     const Json &noAdded = line.contains("ids_added_as_text") ? line["ids_added_as_text"] : line["ids"];
@@ -56,6 +57,7 @@ protected:
       expectIds(encode(text, {.specialText = SpecialText::SpecialAsText}), noSpecial);
       expectIds(encode(text, {.specialText = SpecialText::AllAsText}), noAdded);
     } else if (fileExists(path("tiktoken.model"))) {
+      expectIds(encode(text, {.specialText = SpecialText::SpecialAsText}), noSpecial);
       expectIds(encode(text, {.specialText = SpecialText::AllAsText}), noSpecial);
     }
   }
