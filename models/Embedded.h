@@ -10,5 +10,7 @@ struct EmbeddedDescription {
   std::string_view text;
 };
 std::span<const EmbeddedDescription> embeddedDescriptions();
+// The files of models/text/, descriptions and templates.
+std::span<const EmbeddedDescription> embeddedTexts();
 
 } // namespace llmc

@@ -1,5 +1,6 @@
 // Generation settings from the several places where they are published.
 #include "lib/importer/GenerationFacts.h"
+#include "lib/importer/TextDescription.h"
 #include "runtime/support/File.h"
 #include "runtime/support/Limits.h"
 #include <algorithm>
@@ -216,6 +217,15 @@ Status readTokenizerFiles(const std::string &folder, Collector &out) {
   return {};
 }
 
+// For a model whose makers publish program text instead of a template.
+Status readDescribedTemplate(const std::string &modelType, Collector &out) {
+  LLMC_ASSIGN_OR_RETURN(TextDescriptions texts, TextDescriptions::load());
+  if (const TextDescription *described = texts.chatFormat({modelType, ""}))
+    out.chatTemplate("default", described->chatTemplate,
+                     "described by " + described->file + " for model_type " + modelType);
+  return {};
+}
+
 Status readFolder(const ConfigSource &config, const std::string &folder, Collector &out) {
   LLMC_ASSIGN_OR_RETURN(auto generation, readIfThere(folder + "/generation_config.json", limits::configBytes));
   if (generation) {
@@ -228,7 +238,9 @@ Status readFolder(const ConfigSource &config, const std::string &folder, Collect
     Place inner = placeOf(*nested, config.file() + ": /text_config");
     LLMC_RETURN_IF_ERROR(readIds(inner, out));
   }
-  return readTokenizerFiles(folder, out);
+  LLMC_RETURN_IF_ERROR(readTokenizerFiles(folder, out));
+  const Json *type = config.get("model_type");
+  return out.facts.chatTemplate.empty() && type && type->is_string() ? readDescribedTemplate(*type, out) : Status();
 }
 
 void readGgufSpecialTokens(const ConfigSource &config, Collector &out) {

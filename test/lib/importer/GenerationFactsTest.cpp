@@ -125,6 +125,18 @@ TEST(GenerationFacts, ATemplateFileOfItsOwnCounts) {
   EXPECT_EQ(facts.otherTemplates[0].first, "rag");
 }
 
+// Only for a model type that a description names, and only where the model publishes no template.
+TEST(GenerationFacts, ADescribedTemplate) {
+  const Json config = parsed(R"({"model_type": "kimi_k3", "eos_token_id": 163586,
+                                 "text_config": {"model_type": "kimi_linear", "eos_token_id": 163585}})");
+  GenerationFacts facts = Folder().facts(config);
+  EXPECT_NE(facts.chatTemplate.find("<|end_of_msg|>"), std::string::npos);
+  EXPECT_EQ(facts.facts.back().origin, "described by models/text/kimi-k3.json for model_type kimi_k3");
+  EXPECT_EQ(facts.eosIds, (Ids{163586})) << "what the tokenizer or an inner config calls the end does not count";
+  EXPECT_EQ(Folder().add("chat_template.jinja", "own").facts(config).chatTemplate, "own");
+  EXPECT_EQ(Folder().facts(parsed(R"({"model_type": "llama"})")).chatTemplate, "");
+}
+
 TEST(GenerationFacts, Gguf) {
   auto none = [](const std::string &) -> StatusOr<std::vector<float>> { return Status::error("none"); };
   GgufConfig config({{"general.architecture", "llama"},
