@@ -130,6 +130,23 @@ Status checkEqual(ValueReader &values) {
   return {};
 }
 
+// A tie that is stated outside of the nested text model and inside, and not alike, decides nothing: what is stored
+// does.
+void compareTies(const FormatRules &rules, const ConfigSource &source, ModelSpec &spec) {
+  auto rule = rules.values.find("tied_head");
+  if (rule == rules.values.end())
+    return;
+  for (const std::string &key : rule->second.keys)
+    for (const auto &[object, prefixes] : rules.nested) {
+      const Json *outer = source.get(key), *inner = source.get(object + "/" + key);
+      if (!outer || !inner || !outer->is_boolean() || !inner->is_boolean() || *outer == *inner)
+        continue;
+      spec.tiedHead = spec.tiedHeadStated = false;
+      spec.notes.push_back(source.pointer(key) + " is " + outer->dump() + ", " + source.pointer(object + "/" + key) +
+                           " is " + inner->dump() + ": whether a head is stored decides");
+    }
+}
+
 Status readModel(ValueReader &values, ModelSpec &spec) {
   LLMC_ASSIGN_OR_RETURN(spec.hidden, values.integer("hidden"));
   LLMC_ASSIGN_OR_RETURN(spec.vocabulary, values.integer("vocabulary"));
@@ -198,6 +215,7 @@ StatusOr<ModelSpec> resolveModel(const ModelDescriptions &descriptions, const Co
   spec.architecture = source.architecture();
   ValueReader values(family->rules(source.format()), source, spec.facts);
   LLMC_RETURN_IF_ERROR(readModel(values, spec));
+  compareTies(family->rules(source.format()), source, spec);
   LLMC_RETURN_IF_ERROR(resolveLayers(*family, values, spec));
   LLMC_RETURN_IF_ERROR(checkEqual(values));
   LLMC_RETURN_IF_ERROR(resolveWeights(*family, values, spec));

@@ -293,6 +293,11 @@ StatusOr<uint64_t> asUnsigned(const Json &value, const std::string &pointer, uin
 }
 
 StatusOr<double> asNumber(const Json &value, const std::string &pointer) {
+  // Newer writers of configs spell what JSON lacks as {"__float__": "Infinity"}.
+  const Json *tagged = value.is_object() && value.size() == 1 ? find(value, "__float__") : nullptr;
+  for (const NonFinite &nonFinite : nonFinites)
+    if (tagged && tagged->is_string() && tagged->get_ref<const std::string &>() == nonFinite.spelling)
+      return nonFinite.value;
   if (!value.is_number())
     return expected(value, pointer, "a number");
   return value.get<double>();

@@ -222,7 +222,20 @@ Status addUnindexed(ModelListing &listing) {
   return {};
 }
 
+// What an adapter changes is not published with it.
+Status refuseAdapter(const std::string &folder) {
+  const std::string path = folder + "/adapter_config.json";
+  if (exists(folder + "/config.json") || !exists(path))
+    return {};
+  LLMC_ASSIGN_OR_RETURN(Json config, readJsonFile(path, limits::configBytes));
+  const Json *base = find(config, "base_model_name_or_path");
+  return Status::error(folder + ": is an adapter; the base model" +
+                       (base && base->is_string() ? " " + inQuotes(base->get<std::string>()) : std::string()) +
+                       " is missing, merge the adapter into it");
+}
+
 StatusOr<ModelListing> listFolder(const std::string &path) {
+  LLMC_RETURN_IF_ERROR(refuseAdapter(path));
   ModelListing listing;
   listing.path = path;
   listing.folder = path;

@@ -130,6 +130,26 @@ TEST(CheckWeights, TiedYetAHeadIsStored) {
             "the head is tied to 'model.embed_tokens.weight', and 'lm_head.weight' is stored too; taken to be equal");
 }
 
+// The text model of another one may say more than the whole, and the two may disagree.
+TEST(CheckWeights, TiesInsideAndOutside) {
+  Json config = configOf("published/gemma-3-4b");
+  config["text_config"]["tie_word_embeddings"] = false;
+  EXPECT_TRUE(resolved(config).tiedHeadStated) << "said inside alone";
+  EXPECT_FALSE(resolved(config).tiedHead);
+  config["tie_word_embeddings"] = true;
+  ModelSpec spec = resolved(config);
+  EXPECT_EQ(spec.notes.back(), "/tie_word_embeddings is true, /text_config/tie_word_embeddings is false: whether a "
+                               "head is stored decides");
+  std::vector<StoredTensor> stored = storedFor(spec);
+  ModelSpec untied = spec;
+  ASSERT_EQ(errorOf(untied, stored), "");
+  ASSERT_TRUE(checkWeights(untied, stored).ok());
+  EXPECT_FALSE(untied.tiedHead);
+  std::erase_if(stored, [](const StoredTensor &tensor) { return tensor.name.find("lm_head") != std::string::npos; });
+  ASSERT_TRUE(checkWeights(spec, stored).ok());
+  EXPECT_TRUE(spec.tiedHead);
+}
+
 TEST(CheckWeights, OtherSpellingOfThePrefix) {
   ModelSpec spec = resolved("published/gemma-3-4b");
   std::vector<StoredTensor> stored = storedFor(spec);

@@ -1,5 +1,6 @@
 // Configs that must not resolve, each with its message.
 #include "test/lib/importer/ImporterTesting.h"
+#include <ctime>
 #include <limits>
 
 using namespace llmc;
@@ -143,4 +144,23 @@ TEST(ResolveModelErrors, ListsPerLayer) {
   EXPECT_EQ(
       with({{"layer_types", {"full_attention", "sliding_attention", "full_attention", "full_attention"}}}, "qwen3"),
       "layer 1 of 4 slides, but there is no sliding_window");
+}
+
+// What other writers make of a whole number, and a list of 22,422 module names.
+TEST(ResolveModelErrors, OddFormsThatAreNoErrors) {
+  EXPECT_EQ(resolved(changed("llama-2", {{"hidden_size", 64.0}, {"rope_theta", 10000}})).hidden, 64);
+  EXPECT_EQ(with({{"rms_norm_eps", 1}}), "") << "a whole number for a fraction";
+  Json names = Json::array();
+  for (int i = 0; i < 22'422; ++i)
+    names.push_back("language_model.model.layers." + std::to_string(i) + ".block_sparse_moe.experts." +
+                    std::string(80, 'x') + std::to_string(i));
+  Json config = changed("llama-2", {{"quantization_config", {{"quant_method", "modelopt"}, {"ignore", names}}}});
+  std::string text = config.dump();
+  ASSERT_GT(text.size(), 3'000'000u);
+  std::clock_t start = std::clock();
+  StatusOr<Json> parsed = parseJson(text, "config.json");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(errorOf(*parsed), "");
+  // 0.1 s is usual; keys looked up one by one in a list would take minutes.
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 5.0);
 }

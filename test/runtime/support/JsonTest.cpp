@@ -45,6 +45,18 @@ TEST(Json, BareInfinityAndNan) {
   EXPECT_EQ((*parsed)["d"], "Infinity");
 }
 
+TEST(Json, InfinityAsTransformersWritesIt) {
+  StatusOr<Json> parsed = parseJson(R"([{"__float__": "Infinity"}, {"__float__": "-Infinity"}, {"__float__": "NaN"},
+                                        {"__float__": "1"}, {"__float__": "NaN", "a": 1}])",
+                                    "f", JsonRoot::Any);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(*asNumber((*parsed)[0], "/0"), INFINITY);
+  EXPECT_EQ(*asNumber((*parsed)[1], "/1"), -INFINITY);
+  EXPECT_TRUE(std::isnan(*asNumber((*parsed)[2], "/2")));
+  EXPECT_EQ(asNumber((*parsed)[3], "/3").status().message(), "/3 is {\"__float__\":\"1\"}, expected a number");
+  EXPECT_FALSE(asNumber((*parsed)[4], "/4").ok());
+}
+
 TEST(Json, IntegersAreChecked) {
   EXPECT_FALSE(asInteger(Json(1.5), "/n", 0, 10).ok());
   EXPECT_FALSE(asInteger(Json(11), "/n", 0, 10).ok());

@@ -207,6 +207,19 @@ TEST(ModelFiles, FoldersOfOtherThings) {
   EXPECT_EQ(errorOf(here.path()), here / "model.safetensors" + ": cannot open: No such file or directory");
 }
 
+TEST(ModelFiles, AdaptersHaveNoModel) {
+  TemporaryFolder here;
+  here.write("adapter_model.safetensors", shardBytes({{"a", 1}}));
+  here.write("adapter_config.json", R"({"peft_type": "LORA", "base_model_name_or_path": "org/base"})");
+  EXPECT_EQ(errorOf(here.path()), here.path() + ": is an adapter; the base model 'org/base' is missing, merge the "
+                                                "adapter into it");
+  here.write("adapter_config.json", "{}");
+  EXPECT_EQ(errorOf(here.path()),
+            here.path() + ": is an adapter; the base model is missing, merge the adapter into it");
+  here.write("config.json", "{}");
+  EXPECT_EQ(errorOf(here.path()), "") << "the adapter lies beside its model";
+}
+
 TEST(ModelFiles, PathsOfOtherThings) {
   TemporaryFolder here;
   EXPECT_EQ(errorOf(here / "absent"), here / "absent" + ": cannot open: No such file or directory");

@@ -50,6 +50,11 @@ TEST(WeightIndex, OtherForms) {
   EXPECT_EQ(errorOf("{\"weight_map\": {\"a\": 1}}"), "index.json: /weight_map/a is 1, expected a string");
   EXPECT_EQ(errorOf("{\"weight_map\": {\"a\": \"x.safetensors\", \"a\": \"y.safetensors\"}}"),
             "index.json: /weight_map/a has the key 'a' twice");
+  // Two documents, or a merge that was not finished.
+  EXPECT_EQ(errorOf("{\"weight_map\": {}}\n{\"weight_map\": {}}").substr(0, 46),
+            "index.json: not valid JSON at line 2, column 1");
+  EXPECT_EQ(errorOf("{\"weight_map\": {}}\n=======\n{\"weight_map\": {}}").substr(0, 46),
+            "index.json: not valid JSON at line 2, column 1");
   EXPECT_EQ(errorOf("{\"weight_map\": {}, \"metadata\": {\"total_size\": -1}}").substr(0, 40),
             "index.json: /metadata/total_size is -1, ");
 }
