@@ -119,6 +119,29 @@ def check_passes():
             report(ROOT / "passes/Passes.td", f"{name} has no test test/passes/{kebab}.mlir")
 
 
+def check_pitfalls():
+    """Every test and case that the table of import faults names is there."""
+    page = ROOT / "docs/import-pitfalls.md"
+    files = {}
+    for path in (ROOT / "test").rglob("*"):
+        files.setdefault(path.name, []).append(path)
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if not line.startswith("| "):
+            continue
+        for name, cases in re.findall(r"`([\w/.-]+)`(?:: ((?:[A-Z]\w+)(?:, [A-Z]\w+)*))?", line.split("|")[3]):
+            found = [p for p in files.get(name.split("/")[-1], []) if p.as_posix().endswith("/" + name)]
+            if not found and (ROOT / name).exists():
+                continue
+            if "Test.cpp" not in name and ".test" not in name:
+                continue
+            if len(found) != 1:
+                report(page, f"line {number}: there are {len(found)} files '{name}' under test/")
+                continue
+            for case in filter(None, cases.split(", ")):
+                if not re.search(rf"TEST(?:_[FP])?\(\w+, {case}\)", found[0].read_text()):
+                    report(page, f"line {number}: {name} has no case '{case}'")
+
+
 def check_openings():
     """A file opens with what is here."""
     for path in sources("dialects", "passes", "lib", "runtime", "tools", "test", suffixes=(".h", ".td")):
@@ -147,7 +170,8 @@ def check_names():
                 report(path, f"names the model family '{name}', which belongs into models/")
 
 
-for check in (check_ops, check_passes, check_runtime, check_tests, check_mirrors, check_openings, check_sizes, check_names):
+for check in (check_ops, check_passes, check_runtime, check_tests, check_mirrors, check_openings, check_sizes, check_names,
+              check_pitfalls):
     check()
 print("\n".join(violations))
 sys.exit(1 if violations else 0)
