@@ -17,6 +17,7 @@ inline constexpr char weightsFile[] = "weights.bin";
 inline constexpr char dispatchFile[] = "dispatch.json";
 inline constexpr char memoryFile[] = "memory.json";
 inline constexpr char chatTemplateFile[] = "chat_template.jinja";
+inline constexpr char specialTokensFile[] = "special_tokens.json";
 // Every weight in weights.bin, every page of the KV cache and every slot of recurrent state starts at a multiple of
 // this.
 inline constexpr uint64_t artifactAlignment = 64;
@@ -26,7 +27,7 @@ inline constexpr char noTokenizerKind[] = "none";             // no file: the ar
 inline constexpr char tokenizerJsonKind[] = "tokenizer.json"; // Hugging Face's
 inline constexpr char sentencePieceKind[] = "sentencepiece";  // tokenizer.model
 inline constexpr char ggufKind[] = "gguf";                    // the JSON of runtime/tokenizer/GgufVocabulary.h
-inline constexpr char tiktokenKind[] = "tiktoken";            // two files: the ranks, and {pattern, specials} as JSON
+inline constexpr char tiktokenKind[] = "tiktoken";            // two files: the ranks, and the JSON of TiktokenOptions.h
 
 enum class MemoryKind { Weights, Activations, Scratch, Kv, State, Logits, Staging };
 std::string_view memoryKindName(MemoryKind kind);

@@ -1,33 +1,15 @@
 #include "runtime/engine/ArtifactText.h"
-#include "runtime/support/Limits.h"
 #include "runtime/tokenizer/GgufVocabulary.h"
+#include "runtime/tokenizer/TiktokenOptions.h"
+#include <algorithm>
 
 namespace llmc {
 namespace {
 
-StatusOr<TiktokenOptions> readTiktokenOptions(const std::string &text, const std::string &file) {
-  LLMC_ASSIGN_OR_RETURN(Json root, parseJson(text, file));
-  TiktokenOptions options;
-  const Json *pattern = find(root, "pattern");
-  if (!pattern)
-    return Status::error(file + ": /pattern is missing");
-  LLMC_ASSIGN_OR_RETURN(options.pattern, asString(*pattern, file + ": /pattern"));
-  const Json none = Json::array();
-  const Json *specials = find(root, "specials");
-  for (const Json &entry : specials && specials->is_array() ? *specials : none) {
-    TiktokenOptions::Special special;
-    const Json *content = find(entry, "content"), *id = find(entry, "id"), *isSpecial = find(entry, "special");
-    if (!content || !id)
-      return Status::error(file + ": an entry of /specials has no content or no id");
-    LLMC_ASSIGN_OR_RETURN(special.content, asString(*content, file + ": /specials/content"));
-    LLMC_ASSIGN_OR_RETURN(int64_t number, asInteger(*id, file + ": /specials/id", 0, INT32_MAX));
-    special.id = static_cast<int32_t>(number);
-    if (isSpecial) {
-      LLMC_ASSIGN_OR_RETURN(special.special, asBool(*isSpecial, file + ": /specials/special"));
-    }
-    options.specials.push_back(std::move(special));
-  }
-  return options;
+// What the text names but the model has no row for is no token: some tokenizer classes number their additional tokens
+// past the end of the embedding.
+void dropIdsBeyond(TiktokenOptions &options, int32_t vocabulary) {
+  std::erase_if(options.specials, [&](const TiktokenOptions::Special &special) { return special.id >= vocabulary; });
 }
 
 StatusOr<Tokenizer> loadTokenizer(const LoadedArtifact &artifact) {
@@ -37,14 +19,15 @@ StatusOr<Tokenizer> loadTokenizer(const LoadedArtifact &artifact) {
   if (facts.kind == tokenizerJsonKind)
     return Tokenizer::fromTokenizerJson(text, where);
   if (facts.kind == sentencePieceKind)
-    return Tokenizer::fromSentencePiece(text, where);
+    return Tokenizer::fromSentencePiece(text, where, {facts.addBos, facts.addEos});
   if (facts.kind == ggufKind) {
     LLMC_ASSIGN_OR_RETURN(GgufVocabulary vocabulary, ggufVocabularyFromJson(text, where));
     return Tokenizer::fromGguf(vocabulary, where);
   }
   LLMC_ASSIGN_OR_RETURN(std::string optionsText, artifact.readSection(facts.files[1]));
   LLMC_ASSIGN_OR_RETURN(TiktokenOptions options,
-                        readTiktokenOptions(optionsText, artifact.folder() + "/" + facts.files[1]));
+                        tiktokenOptionsFromJson(optionsText, artifact.folder() + "/" + facts.files[1]));
+  dropIdsBeyond(options, artifact.manifest().vocabulary);
   const SpecialIds &ids = artifact.manifest().specialIds;
   options.bosId = ids.bos;
   if (!ids.eos.empty())
@@ -54,6 +37,19 @@ StatusOr<Tokenizer> loadTokenizer(const LoadedArtifact &artifact) {
 }
 
 } // namespace
+
+// The template writes BOS itself where the model wants one.
+StatusOr<std::vector<int32_t>> encodeChat(const Tokenizer &tokenizer, const std::vector<ChatPart> &parts) {
+  std::vector<int32_t> ids;
+  EncodeOptions options;
+  for (const ChatPart &part : parts) {
+    options.specialText = part.plain ? SpecialText::AllAsText : SpecialText::Recognise;
+    LLMC_ASSIGN_OR_RETURN(std::vector<int32_t> encoded, tokenizer.encode(part.text, options));
+    ids.insert(ids.end(), encoded.begin(), encoded.end());
+    options.atStart = false;
+  }
+  return ids;
+}
 
 StatusOr<ArtifactText> ArtifactText::load(const LoadedArtifact &artifact) {
   ArtifactText out;
@@ -68,6 +64,10 @@ StatusOr<ArtifactText> ArtifactText::load(const LoadedArtifact &artifact) {
     LLMC_ASSIGN_OR_RETURN(std::string source, artifact.readSection(chatTemplateFile));
     LLMC_ASSIGN_OR_RETURN(Template parsed, Template::parse(source, "chat_template"));
     out.template_ = std::move(parsed);
+  }
+  if (artifact.manifest().findSection(specialTokensFile)) {
+    LLMC_ASSIGN_OR_RETURN(std::string source, artifact.readSection(specialTokensFile));
+    LLMC_ASSIGN_OR_RETURN(out.specialTokens_, parseJson(source, artifact.folder() + "/" + specialTokensFile));
   }
   return out;
 }
@@ -88,10 +88,13 @@ StatusOr<std::vector<int32_t>> ArtifactText::idsOfText(const std::string &text) 
   return ids;
 }
 
-StatusOr<std::string> ArtifactText::renderChat(ChatRequest request) const {
-  if (!template_)
-    return Status::error(folder_ + ": has no chat template; use --raw");
-  LLMC_ASSIGN_OR_RETURN(Tokenizer tokenizer, this->tokenizer());
+Status ArtifactText::noTemplate() const { return Status::error(folder_ + ": has no chat template; use --raw"); }
+
+void ArtifactText::fillSpecialTokens(const Tokenizer &tokenizer, ChatRequest &request) const {
+  if (specialTokens_) {
+    request.specialTokens = *specialTokens_;
+    return;
+  }
   auto special = [&](const char *name, std::optional<int32_t> id) {
     if (std::optional<std::string> token = id ? tokenizer.idToToken(*id) : std::nullopt)
       request.specialTokens[name] = *token;
@@ -99,14 +102,23 @@ StatusOr<std::string> ArtifactText::renderChat(ChatRequest request) const {
   special("bos_token", specialIds_.bos);
   special("eos_token", specialIds_.eos.empty() ? std::nullopt : std::optional(specialIds_.eos.front()));
   special("pad_token", specialIds_.pad);
+}
+
+StatusOr<std::string> ArtifactText::renderChat(ChatRequest request) const {
+  if (!template_)
+    return noTemplate();
+  LLMC_ASSIGN_OR_RETURN(Tokenizer tokenizer, this->tokenizer());
+  fillSpecialTokens(tokenizer, request);
   return llmc::renderChat(*template_, request);
 }
 
-// The template writes BOS itself where the model wants one.
 StatusOr<std::vector<int32_t>> ArtifactText::idsOfChat(ChatRequest request) const {
-  LLMC_ASSIGN_OR_RETURN(std::string text, renderChat(std::move(request)));
+  if (!template_)
+    return noTemplate();
   LLMC_ASSIGN_OR_RETURN(Tokenizer tokenizer, this->tokenizer());
-  return tokenizer.encode(text);
+  fillSpecialTokens(tokenizer, request);
+  LLMC_ASSIGN_OR_RETURN(std::vector<ChatPart> parts, renderChatParts(*template_, request));
+  return encodeChat(tokenizer, parts);
 }
 
 ChatRequest ArtifactText::question(const std::string &text) {

@@ -10,6 +10,9 @@
 
 namespace llmc {
 
+// The ids of a rendered prompt, part by part: in plain parts no special token is found.
+StatusOr<std::vector<int32_t>> encodeChat(const Tokenizer &tokenizer, const std::vector<ChatPart> &parts);
+
 class ArtifactText {
 public:
   // Without a tokenizer in the artifact everything that needs one is an error that says so.
@@ -29,11 +32,14 @@ public:
 
 private:
   ArtifactText() = default;
+  Status noTemplate() const;
+  void fillSpecialTokens(const Tokenizer &tokenizer, ChatRequest &request) const;
   std::string folder_;
   SpecialIds specialIds_;
   bool addBos_ = false;
   std::optional<Tokenizer> tokenizer_;
   std::optional<Template> template_;
+  std::optional<Json> specialTokens_; // what the makers call them, which need not be the texts of specialIds_
 };
 
 } // namespace llmc

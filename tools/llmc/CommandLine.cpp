@@ -229,7 +229,8 @@ struct CommandLine {
   void addTokenize() {
     CLI::App &sub = add("tokenize", "text to token ids, and back", tokenize, runTokenize);
     sub.add_option("MODEL", tokenize.model, eitherHelp);
-    sub.add_option("--tokenizer", tokenize.tokenizer, "tokenizer.json, tokenizer.model, tiktoken.model or .gguf file");
+    sub.add_option("--tokenizer", tokenize.tokenizer,
+                   "tokenizer.json, tokenizer.model, .gguf or file of ranks (tiktoken.model)");
     sub.add_option("--pattern", tokenize.pattern, "regular expression that cuts text, for a tiktoken file");
     auto *text = sub.add_option("--text", tokenize.text, "what to convert (default: standard input)");
     sub.add_option("--texts", tokenize.texts, "a file with a JSON list; the answer is a JSON list")->excludes(text);
@@ -253,6 +254,7 @@ struct CommandLine {
     sub.add_flag("--continue-final-message", render.continueFinalMessage, "end inside the last message")
         ->excludes(bare);
     repeatable(sub.add_option("--set", render.set, "NAME=JSON: a variable of the template; may be repeated"));
+    sub.add_flag("--ids", render.ids, "print the token ids of the prompt instead of its text");
     sub.add_option("--now", render.now, "the time that the template sees, like '2026-03-05 07:08:09' (default: now)");
     sub.add_flag("-v,--verbose", render.verbose, verboseHelp);
   }

@@ -114,7 +114,7 @@ int runTokenize(const TokenizeCommand &command);
 struct TemplateCommand {
   std::string model, templateFile; // exactly one of them
   std::string messages, tools, documents, now;
-  bool noGenerationPrompt = false, continueFinalMessage = false;
+  bool noGenerationPrompt = false, continueFinalMessage = false, ids = false;
   std::vector<std::string> set; // NAME=JSON
   bool verbose = false;
 };

@@ -63,8 +63,16 @@ void describeGeneration(Manifest &manifest, const GenerationFacts &facts, const 
   manifest.tokenizer.kind = tokenizer.kind;
   for (const auto &[name, bytes] : tokenizer.files)
     manifest.tokenizer.files.push_back(name);
-  manifest.tokenizer.addBos = facts.addBos.value_or(false);
+  // A sentencepiece model does not say; its tokenizer class adds BOS unless told otherwise.
+  manifest.tokenizer.addBos = facts.addBos.value_or(tokenizer.kind == sentencePieceKind);
   manifest.tokenizer.addEos = facts.addEos.value_or(false);
+}
+
+std::string specialTokensJson(const GenerationFacts &facts) {
+  Json tokens = Json::object();
+  for (const auto &[name, text] : facts.specialTokens)
+    tokens[name] = text;
+  return tokens.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
 Manifest manifestOf(const Model &model, const CpuTarget &target, const ArtifactLimits &limits, ModuleOp module,
@@ -216,6 +224,8 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
     contents.files.push_back({name, std::move(bytes)});
   if (!model.generation.chatTemplate.empty())
     contents.files.push_back({chatTemplateFile, model.generation.chatTemplate});
+  if (!model.generation.specialTokens.empty())
+    contents.files.push_back({specialTokensFile, specialTokensJson(model.generation)});
   contents.files.push_back({dispatchFile, formatDispatch(dispatchManifest(module, program))});
   LLMC_ASSIGN_OR_RETURN(Json memory, memoryJson(module));
   contents.files.push_back({memoryFile, memory.dump(1) + "\n"});

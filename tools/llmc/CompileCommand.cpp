@@ -57,7 +57,8 @@ Status compile(const CompileCommand &command, const Model &model) {
   LLMC_ASSIGN_OR_RETURN(Manifest manifest, compileModel(model, command.options, command.output));
   if (!command.perplexityText.empty())
     LLMC_RETURN_IF_ERROR(recordLoss(command, text, manifest));
-  std::printf("%s%s", planText(manifest, command.output).c_str(), perplexityText(manifest).c_str());
+  std::printf("%s%s%s", planText(manifest, command.output).c_str(), stopText(manifest).c_str(),
+              perplexityText(manifest).c_str());
   if (!command.options.verbose)
     return {};
   const std::string file = command.output + "/" + memoryFile;

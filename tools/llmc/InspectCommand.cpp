@@ -22,7 +22,8 @@ Status inspectArtifact(const InspectCommand &command) {
     return {};
   }
   LLMC_ASSIGN_OR_RETURN(std::string arena, arenaText(memory, command.model + "/" + memoryFile));
-  std::printf("%s%s%s", planText(manifest, command.model).c_str(), perplexityText(manifest).c_str(), arena.c_str());
+  std::printf("%s%s%s%s", planText(manifest, command.model).c_str(), stopText(manifest).c_str(),
+              perplexityText(manifest).c_str(), arena.c_str());
   return {};
 }
 

@@ -75,6 +75,15 @@ StatusOr<Json> memoryJson(mlir::ModuleOp module) {
                 {"functions", functions}}}};
 }
 
+std::string stopText(const Manifest &manifest) {
+  const std::vector<int32_t> &ids = manifest.specialIds.eos;
+  std::string list;
+  for (int32_t id : ids)
+    list += (list.empty() ? "" : ", ") + std::to_string(id);
+  return ids.empty() ? "generation stops at no token: the model states no eos_token_id\n"
+                     : "generation stops at token " + list + "\n";
+}
+
 std::string planText(const Manifest &manifest, const std::string &path) {
   std::string text = path + ": " + manifest.architecture + " for " + manifest.target + "; context " +
                      std::to_string(manifest.context) + ", at most " + std::to_string(manifest.maxTokens) +

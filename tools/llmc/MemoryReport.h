@@ -10,8 +10,9 @@ namespace llmc {
 StatusOr<Json> memoryJson(mlir::ModuleOp module);
 
 // The lines of `llmc compile` and `llmc inspect ARTIFACT`: every byte that a run of the artifact at `path` will use,
-// and how well it predicts where that was measured ("" where not).
+// what ends an answer, and how well it predicts where that was measured ("" where not).
 std::string planText(const Manifest &manifest, const std::string &path);
+std::string stopText(const Manifest &manifest);
 std::string perplexityText(const Manifest &manifest);
 // The buffers of the arena with their live ranges, and their sum against what no plan could do without. `memory` is
 // what memoryJson gave; anything else is an error.

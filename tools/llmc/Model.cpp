@@ -7,6 +7,7 @@ StatusOr<Model> openModel(const std::string &path, const std::string &descriptio
   LLMC_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(path));
   LLMC_ASSIGN_OR_RETURN(ModelSpec spec, readModel(descriptions, files, unknownKeys));
   LLMC_ASSIGN_OR_RETURN(GenerationFacts generation, readGenerationFacts(files));
+  spec.facts.insert(spec.facts.end(), generation.facts.begin(), generation.facts.end());
   std::vector<StoredTensor> stored = storedTensors(files);
   spec.notes.insert(spec.notes.end(), files.warnings().begin(), files.warnings().end());
   return Model{std::move(files), std::move(spec), std::move(generation), std::move(stored)};

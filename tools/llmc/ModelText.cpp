@@ -1,16 +1,17 @@
 #include "tools/llmc/ModelText.h"
+#include "lib/importer/TextDescription.h"
 #include "runtime/artifact/Manifest.h"
 #include "runtime/support/File.h"
 #include "runtime/support/Limits.h"
 #include "runtime/tokenizer/GgufVocabulary.h"
-#include <algorithm>
+#include "runtime/tokenizer/TiktokenOptions.h"
+#include "tools/llmc/TiktokenFiles.h"
 
 namespace llmc {
 namespace {
 
 constexpr char vocabularyFile[] = "vocabulary.json";
-// In the order of preference.
-constexpr const char *tokenizerFileNames[] = {"tokenizer.json", "tokenizer.model", "tiktoken.model"};
+constexpr char tiktokenOptionsFile[] = "tiktoken.json";
 
 StatusOr<GgufVocabulary> ggufVocabulary(const GgufMetadata &metadata) {
   const std::string prefix = "tokenizer.ggml.";
@@ -49,74 +50,24 @@ StatusOr<GgufVocabulary> ggufVocabulary(const GgufMetadata &metadata) {
 }
 
 StatusOr<std::string> tokenizerFileIn(const std::string &folder) {
-  for (const char *name : tokenizerFileNames)
+  LLMC_ASSIGN_OR_RETURN(TextDescriptions texts, TextDescriptions::load());
+  std::vector<std::string> names = {"tokenizer.json", "tokenizer.model"};
+  for (std::string &name : texts.tiktokenFiles())
+    names.push_back(std::move(name));
+  std::string known;
+  for (const std::string &name : names) {
     if (fileExists(folder + "/" + name))
       return folder + "/" + name;
-  std::string names;
-  for (const char *name : tokenizerFileNames)
-    names += std::string(names.empty() ? "" : ", ") + name;
-  return Status::error(folder + ": has no tokenizer (looked for " + names + ")");
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  return Status::error(folder + ": has no tokenizer (looked for " + known + ")");
 }
 
-// What tokenizer_config.json says of added tokens: {"added_tokens_decoder": {"1500": {"content": "[BOS]", ...}}}.
-Status readAddedTokens(TiktokenOptions &options, const Json &config, const std::string &file) {
-  const Json none = Json::object();
-  const Json *added = find(config, "added_tokens_decoder");
-  for (const auto &[key, token] : (added && added->is_object() ? *added : none).items()) {
-    std::string where = file + ": /added_tokens_decoder/" + key;
-    const Json *content = find(token, "content"), *special = find(token, "special");
-    int64_t id =
-        key.empty() || key.size() > 9 || key.find_first_not_of("0123456789") != std::string::npos ? -1 : std::stol(key);
-    if (id < 0 || !content)
-      return Status::error(where + " is " + brief(token) + ", expected a token with content under its id");
-    TiktokenOptions::Special out;
-    out.id = static_cast<int32_t>(id);
-    LLMC_ASSIGN_OR_RETURN(out.content, asString(*content, where + "/content"));
-    if (special) {
-      LLMC_ASSIGN_OR_RETURN(out.special, asBool(*special, where + "/special"));
-    }
-    for (auto [name, place] : {std::pair("bos_token", &options.bosId), std::pair("eos_token", &options.eosId)})
-      if (const Json *named = find(config, name); named && named->is_string() && *named == out.content)
-        *place = out.id;
-    options.specials.push_back(std::move(out));
-  }
-  return {};
-}
-
-// What about.json says: {"special": {"[BOS]": 1500}}, where tokenizer_config.json has not said more.
-Status readSpecialIds(TiktokenOptions &options, const Json &about, const std::string &file) {
-  const Json none = Json::object();
-  const Json *special = find(about, "special");
-  for (const auto &[content, value] : (special && special->is_object() ? *special : none).items()) {
-    LLMC_ASSIGN_OR_RETURN(int64_t id, asInteger(value, file + ": /special/" + content, 0, INT32_MAX));
-    bool known =
-        std::any_of(options.specials.begin(), options.specials.end(), [&](const auto &s) { return s.id == id; });
-    if (!known)
-      options.specials.push_back({content, static_cast<int32_t>(id)});
-  }
-  return {};
-}
-
-// A tiktoken file holds ranks only; the rest is in files beside it, or given.
-StatusOr<TiktokenOptions> tiktokenOptionsFor(const std::string &path, const std::string &pattern) {
-  TiktokenOptions options;
-  options.pattern = pattern;
-  std::string folder = path.substr(0, path.find_last_of('/') + 1);
-  for (const char *name : {"tokenizer_config.json", "about.json"}) {
-    std::string file = folder + name;
-    if (!fileExists(file))
-      continue;
-    LLMC_ASSIGN_OR_RETURN(Json config, readJsonFile(file, limits::configBytes));
-    if (const Json *stated = find(config, "pattern"); stated && options.pattern.empty()) {
-      LLMC_ASSIGN_OR_RETURN(options.pattern, asString(*stated, file + ": /pattern"));
-    }
-    LLMC_RETURN_IF_ERROR(readAddedTokens(options, config, file));
-    LLMC_RETURN_IF_ERROR(readSpecialIds(options, config, file));
-  }
-  if (options.pattern.empty())
-    return Status::error(path + ": a tiktoken file does not hold the regular expression that cuts text, and no "
-                                "tokenizer_config.json or about.json beside it states a \"pattern\"; give --pattern");
-  return options;
+// A file of ranks, and what it lacks.
+StatusOr<TokenizerFiles> tiktokenFilesOf(const ModelFiles &files, const std::string &path, std::string ranks) {
+  LLMC_ASSIGN_OR_RETURN(TiktokenOptions options, tiktokenOptionsFor(ranks, path, files.configPath()));
+  return TokenizerFiles{tiktokenKind,
+                        {{"tiktoken.model", std::move(ranks)}, {tiktokenOptionsFile, tiktokenOptionsToJson(options)}}};
 }
 
 } // namespace
@@ -129,13 +80,23 @@ StatusOr<TokenizerFiles> tokenizerFilesOf(const ModelFiles &files) {
     LLMC_ASSIGN_OR_RETURN(GgufVocabulary vocabulary, ggufVocabulary(*metadata));
     return TokenizerFiles{ggufKind, {{vocabularyFile, ggufVocabularyToJson(vocabulary)}}};
   }
-  for (auto [kind, name] :
-       {std::pair(tokenizerJsonKind, "tokenizer.json"), std::pair(sentencePieceKind, "tokenizer.model")}) {
+  if (std::string path = files.sideFile("tokenizer.json"); !path.empty()) {
+    LLMC_ASSIGN_OR_RETURN(std::string bytes, readFile(path, limits::tokenizerBytes));
+    return TokenizerFiles{tokenizerJsonKind, {{"tokenizer.json", std::move(bytes)}}};
+  }
+  if (std::string path = files.sideFile("tokenizer.model"); !path.empty()) {
+    LLMC_ASSIGN_OR_RETURN(std::string bytes, readFile(path, limits::tokenizerBytes));
+    if (looksLikeTiktoken(bytes))
+      return tiktokenFilesOf(files, path, std::move(bytes));
+    return TokenizerFiles{sentencePieceKind, {{"tokenizer.model", std::move(bytes)}}};
+  }
+  LLMC_ASSIGN_OR_RETURN(TextDescriptions texts, TextDescriptions::load());
+  for (const std::string &name : texts.tiktokenFiles()) {
     std::string path = files.sideFile(name);
     if (path.empty())
       continue;
-    LLMC_ASSIGN_OR_RETURN(std::string bytes, readFile(path, limits::tokenizerBytes));
-    return TokenizerFiles{kind, {{name, std::move(bytes)}}};
+    LLMC_ASSIGN_OR_RETURN(std::string ranks, readFile(path, limits::tokenizerBytes));
+    return tiktokenFilesOf(files, path, std::move(ranks));
   }
   return result;
 }
@@ -148,6 +109,10 @@ StatusOr<Tokenizer> tokenizerOf(const TokenizerFiles &files, const std::string &
     return Tokenizer::fromTokenizerJson(bytes, where + "/" + name);
   if (files.kind == sentencePieceKind)
     return Tokenizer::fromSentencePiece(bytes, where + "/" + name);
+  if (files.kind == tiktokenKind) {
+    LLMC_ASSIGN_OR_RETURN(TiktokenOptions options, tiktokenOptionsFromJson(files.files.back().second, where));
+    return Tokenizer::fromTiktoken(bytes, std::move(options), where + "/" + name);
+  }
   LLMC_ASSIGN_OR_RETURN(GgufVocabulary vocabulary, ggufVocabularyFromJson(bytes, where));
   return Tokenizer::fromGguf(vocabulary, where);
 }
@@ -158,8 +123,6 @@ Status requireTokenizer(const ModelFiles &files, const std::string &instead) {
     return Status::error(files.path() + ": has no tokenizer; " + instead);
   return tokenizerOf(tokenizer, files.path()).status();
 }
-
-bool isTiktokenFile(const std::string &path) { return path.ends_with("tiktoken.model") || path.ends_with(".tiktoken"); }
 
 StatusOr<Tokenizer> tokenizerFromFile(const std::string &path, const std::string &pattern) {
   if (isFolder(path)) {
@@ -174,9 +137,10 @@ StatusOr<Tokenizer> tokenizerFromFile(const std::string &path, const std::string
   LLMC_ASSIGN_OR_RETURN(std::string bytes, readFile(path, limits::tokenizerBytes));
   if (path.ends_with(".json"))
     return Tokenizer::fromTokenizerJson(bytes, path);
-  if (!isTiktokenFile(path))
+  if (!looksLikeTiktoken(bytes))
     return Tokenizer::fromSentencePiece(bytes, path);
-  LLMC_ASSIGN_OR_RETURN(TiktokenOptions options, tiktokenOptionsFor(path, pattern));
+  std::string config = path.substr(0, path.find_last_of('/') + 1) + "config.json";
+  LLMC_ASSIGN_OR_RETURN(TiktokenOptions options, tiktokenOptionsFor(bytes, path, config, pattern));
   return Tokenizer::fromTiktoken(bytes, std::move(options), path);
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/support/Limits.h"
 #include "runtime/template/ChatTemplate.h"
 #include "tools/llmc/Commands.h"
+#include "tools/llmc/ModelText.h"
 #include <cstdio>
 #include <ctime>
 
@@ -80,12 +81,18 @@ const std::string &templateFor(const GenerationFacts &facts, const ChatRequest &
   return facts.chatTemplate;
 }
 
+StatusOr<std::string> idsText(const StatusOr<std::vector<int32_t>> &ids) {
+  return ids.ok() ? Json(*ids).dump() + "\n" : StatusOr<std::string>(ids.status());
+}
+
+StatusOr<std::string> renderArtifact(const TemplateCommand &command, ChatRequest request) {
+  LLMC_ASSIGN_OR_RETURN(LoadedArtifact artifact,
+                        LoadedArtifact::openForInspection(command.model, WeightsCheck::ByCaller));
+  LLMC_ASSIGN_OR_RETURN(ArtifactText text, ArtifactText::load(artifact));
+  return command.ids ? idsText(text.idsOfChat(std::move(request))) : text.renderChat(std::move(request));
+}
+
 StatusOr<std::string> renderModel(const TemplateCommand &command, ChatRequest request) {
-  if (fileExists(command.model + "/" + manifestFile)) {
-    LLMC_ASSIGN_OR_RETURN(LoadedArtifact artifact, LoadedArtifact::openForInspection(command.model));
-    LLMC_ASSIGN_OR_RETURN(ArtifactText text, ArtifactText::load(artifact));
-    return text.renderChat(std::move(request));
-  }
   LLMC_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(command.model));
   LLMC_ASSIGN_OR_RETURN(GenerationFacts facts, readGenerationFacts(files));
   const std::string &source = templateFor(facts, request);
@@ -94,7 +101,20 @@ StatusOr<std::string> renderModel(const TemplateCommand &command, ChatRequest re
   LLMC_ASSIGN_OR_RETURN(Template parsed, Template::parse(source, "chat_template"));
   for (const auto &[name, token] : facts.specialTokens)
     request.specialTokens[name] = token;
-  return renderChat(parsed, request);
+  if (!command.ids)
+    return renderChat(parsed, request);
+  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizerFiles, tokenizerFilesOf(files));
+  LLMC_ASSIGN_OR_RETURN(Tokenizer tokenizer, tokenizerOf(tokenizerFiles, command.model));
+  LLMC_ASSIGN_OR_RETURN(std::vector<ChatPart> parts, renderChatParts(parsed, request));
+  return idsText(encodeChat(tokenizer, parts));
+}
+
+StatusOr<std::string> answer(const TemplateCommand &command, ChatRequest request) {
+  if (command.model.empty())
+    return renderFile(command, std::move(request));
+  if (fileExists(command.model + "/" + manifestFile))
+    return renderArtifact(command, std::move(request));
+  return renderModel(command, std::move(request));
 }
 
 } // namespace
@@ -105,10 +125,14 @@ int runTemplate(const TemplateCommand &command) {
                  command.model.empty() ? "none" : "both");
     return exitUsage;
   }
+  if (command.ids && command.model.empty()) {
+    std::fprintf(stderr, "error: --ids needs the tokenizer of a MODEL, --template has none\n");
+    return exitUsage;
+  }
   StatusOr<ChatRequest> request = requestOf(command);
   if (!request.ok())
     return reportFault(request.status());
-  StatusOr<std::string> text = command.model.empty() ? renderFile(command, *request) : renderModel(command, *request);
+  StatusOr<std::string> text = answer(command, std::move(*request));
   if (!text.ok())
     return reportFault(text.status());
   return writeAnswer(*text);

@@ -15,7 +15,7 @@ StatusOr<Tokenizer> openTokenizer(const TokenizeCommand &command) {
     return tokenizerFromFile(command.tokenizer, command.pattern);
   const std::string &path = command.model;
   if (fileExists(path + "/" + manifestFile)) {
-    LLMC_ASSIGN_OR_RETURN(LoadedArtifact artifact, LoadedArtifact::openForInspection(path));
+    LLMC_ASSIGN_OR_RETURN(LoadedArtifact artifact, LoadedArtifact::openForInspection(path, WeightsCheck::ByCaller));
     LLMC_ASSIGN_OR_RETURN(ArtifactText text, ArtifactText::load(artifact));
     return text.tokenizer();
   }
@@ -76,9 +76,7 @@ class Tokenize {
 public:
   Tokenize(const TokenizeCommand &command, const Tokenizer &tokenizer) : command_(command), tokenizer_(tokenizer) {
     options_.addSpecial = command.addSpecial;
-    // Every token beside the ranks of a tiktoken file is a special one there, whatever other files say of it.
-    bool all = command.noAdded || (command.noSpecial && isTiktokenFile(command.tokenizer));
-    options_.specialText = all                 ? SpecialText::AllAsText
+    options_.specialText = command.noAdded     ? SpecialText::AllAsText
                            : command.noSpecial ? SpecialText::SpecialAsText
                                                : SpecialText::Recognise;
   }

@@ -47,6 +47,46 @@ TEST_F(TextGenerationTest, PromptsBecomeIds) {
   EXPECT_EQ(text->idsOfChat(ArtifactText::question("Hi"))->size(), 6u); // <s> is one id
 }
 
+// What the makers call BOS and EOS need not be the texts of the first ids that say so.
+TEST_F(TextGenerationTest, SpecialTokensByName) {
+  Files files = fakeTextFiles();
+  files[chatTemplateFile] = "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}";
+  files[specialTokensFile] = R"({"bos_token": "!", "eos_token": "</s>"})";
+  writeFakeArtifact(folder, fakeTextManifest(), files);
+  load();
+  EXPECT_EQ(*text->renderChat(ArtifactText::question("Hi")), "!Hi</s>");
+}
+
+// A tokenizer of ranks: 256 single bytes, and what follows them.
+std::string byteRanks() {
+  const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (unsigned byte = 0; byte < 256; ++byte)
+    text += std::string{letters[byte >> 2], letters[(byte & 3) << 4], '=', '='} + " " + std::to_string(byte) + "\n";
+  return text;
+}
+
+TEST_F(TextGenerationTest, RanksAndPlainTexts) {
+  Manifest manifest = fakeTextManifest();
+  manifest.vocabulary = 258;
+  manifest.tokenizer = {tiktokenKind, {"ranks", "ranks.json"}, false, false};
+  manifest.specialIds = {};
+  Files files = fakeTextFiles();
+  files.erase("tokenizer.json");
+  files["ranks"] = byteRanks();
+  files["ranks.json"] = R"({"pattern": "\\w+|\\W", "prefix": ["<b>", "<a>"], "specials": [{"content": "<a>", "id": 256},
+                            {"content": "<b>", "id": 257}, {"content": "<c>", "id": 258}]})";
+  files[chatTemplateFile] = "<a>{{ messages[0].content | plain }}<b>";
+  writeFakeArtifact(folder, manifest, files);
+  StatusOr<LoadedArtifact> artifact = LoadedArtifact::openForInspection(folder);
+  ASSERT_TRUE(artifact.ok()) << artifact.status().message();
+  StatusOr<ArtifactText> found = ArtifactText::load(*artifact);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(*found->idsOfChat(ArtifactText::question("<b>x")), (std::vector<int32_t>{256, '<', 'b', '>', 'x', 257}));
+  // The model has no row 258: what spells it is text.
+  EXPECT_EQ(*found->idsOfText("<b><c>"), (std::vector<int32_t>{257, 256, 257, '<', 'c', '>'}));
+}
+
 TEST_F(TextGenerationTest, WithoutTokenizerOrTemplate) {
   writeFakeArtifact(folder, fakeManifest(), fakeFiles());
   load();

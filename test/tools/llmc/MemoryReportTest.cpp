@@ -34,6 +34,13 @@ TEST(MemoryReport, SaysWhatIsPlannedAndWhatIsNeeded) {
             "    at       256        512 bytes  from   0 (-) to  -1 (-)\n");
 }
 
+TEST(MemoryReport, SaysWhatEndsAnAnswer) {
+  Manifest manifest;
+  EXPECT_EQ(stopText(manifest), "generation stops at no token: the model states no eos_token_id\n");
+  manifest.specialIds.eos = {163586, 2};
+  EXPECT_EQ(stopText(manifest), "generation stops at token 163586, 2\n");
+}
+
 TEST(MemoryReport, NamesWhatIsMissingOrOfAnotherKind) {
   EXPECT_EQ(failureOf(Json::object()), "m: /arena is missing");
   const Json whole = buffer();
