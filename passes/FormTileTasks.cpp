@@ -1,4 +1,5 @@
 // Tiles for weights, then each function of the llm module as launches of tile tasks (FunctionTasks.h).
+#include "passes/CheckTileForms.h"
 #include "passes/FunctionTasks.h"
 #include "passes/Passes.h"
 #include "passes/WeightTiling.h"
@@ -15,6 +16,8 @@ namespace {
 
 struct FormTileTasks : llmc::impl::FormTileTasksPassBase<FormTileTasks> {
   void runOnOperation() override {
+    if (failed(checkTileForms(getOperation())))
+      return signalPassFailure();
     llvm::MapVector<func::FuncOp, TaskGrouping> groupings;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isDeclaration())

@@ -50,9 +50,9 @@ struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
       auto kv = dyn_cast<llm::KvType>(type);
       if (!kv || kv.isPaged())
         return type;
-      bool pairs = found->cachePairs && elementType.isBF16() && kv.getHeadDim() % panelPositions == 0;
-      return llm::KvType::get(context, kv.getHeads(), kv.getHeadDim(), elementType, page, panelPositions,
-                              pairs ? 2 : 1);
+      bool pairs = found->cachePairs && elementType.isBF16() && kv.getHeadDim() % panelPositions == 0 &&
+                   kv.storedValueDim() == kv.getHeadDim();
+      return kv.withPages(elementType, page, panelPositions, pairs ? 2 : 1);
     };
     getOperation().walk([&](Operation *op) {
       if (auto state = dyn_cast<llm::StateOp>(op))

@@ -4,10 +4,11 @@
 include "mlir/Pass/PassBase.td"
 
 def VerifyStatePass : Pass<"llmc-verify-state", "::mlir::ModuleOp"> {
-  let summary = "check that every state grows once per step, in one layer";
+  let summary = "check that every state grows once per step, before anything reads it";
   let description = [{
-    What an op's own verifier cannot see: each `llm.state` is handed to one call of one layer, each layer grows the state it
-    is given, and no call names a function that is missing. Changes nothing.
+    What an op's own verifier cannot see: one call grows each `llm.state` (a cache by `llm.kv_append`, a recurrent state by the op that
+    updates it), later calls may read what it has grown into (layers that share a cache), and no call names a function that is
+    missing. Changes nothing.
     Before:
     ```mlir
     llm.state @kv : !llm.kv<1x16xf32>

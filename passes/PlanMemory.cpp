@@ -51,7 +51,11 @@ struct PlanMemory : llmc::impl::PlanMemoryPassBase<PlanMemory> {
 
     int64_t page = 0;
     for (auto state : getOperation().getOps<llm::StateOp>()) {
-      auto kv = cast<llm::KvType>(state.getType());
+      auto kv = dyn_cast<llm::KvType>(state.getType());
+      if (!kv) {
+        state.emitOpError() << "is " << state.getType() << ", but only caches have a place in the memory plan yet";
+        return signalPassFailure();
+      }
       state->setAttr("offset", builder.getI64IntegerAttr(page));
       page = (page + kv.bytesPerPage() + 63) / 64 * 64;
       setFact("llmc.page_positions", kv.getPage());

@@ -124,6 +124,8 @@ Value TaskBuilder::gatedActivation(llm::Activation activation, Value gate, Value
   case llm::Activation::Gelu:
     activated = half(math::ErfOp::create(body_, location_, scale(gate, 0.7071067811865476))); // 1 / sqrt(2)
     break;
+  default:
+    llvm_unreachable("checkTileForms refuses other activations");
   }
   return multiply(activated, up);
 }

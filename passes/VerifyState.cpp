@@ -8,49 +8,110 @@ namespace llmc {
 } // namespace llmc
 
 using namespace mlir;
+using namespace llmc;
 
 namespace {
 
-// Whether some llm.kv_append of `function` grows its argument `index`.
-bool grows(func::FuncOp function, unsigned index) {
-  return llvm::any_of(function.getArgument(index).getUsers(), [](Operation *user) { return isa<llmc::llm::KvAppendOp>(user); });
+constexpr int maxCallDepth = 64;
+
+// What a function does with a state that it is given, or @step with one of its symbols.
+struct StateUse {
+  int growths = 0;
+  bool readsFirst = false; // before the first growth, or without any
+};
+
+// Ops that read `state` or what it has grown into, in their order.
+SmallVector<OpOperand *> usesInOrder(Value state) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : state.getUses()) {
+    uses.push_back(&use);
+    if (auto append = dyn_cast<llm::KvAppendOp>(use.getOwner()); append && append.getKv() == state)
+      for (OpOperand &later : append.getResult().getUses())
+        uses.push_back(&later);
+  }
+  llvm::sort(uses, [](OpOperand *a, OpOperand *b) {
+    if (a->getOwner() == b->getOwner())
+      return a->getOperandNumber() < b->getOperandNumber();
+    return a->getOwner()->isBeforeInBlock(b->getOwner());
+  });
+  return uses;
 }
 
-LogicalResult verifyUse(llmc::llm::UseStateOp use, SymbolTable &symbols) {
-  int growths = 0;
-  for (OpOperand &operand : use.getResult().getUses()) {
-    if (isa<llmc::llm::KvAppendOp>(operand.getOwner())) {
-      ++growths;
-      continue;
+class StateVerifier {
+public:
+  explicit StateVerifier(ModuleOp module) : symbols_(module) {}
+  LogicalResult verify(llm::UseStateOp use);
+
+private:
+  FailureOr<StateUse> useOf(Value state, StringRef symbol, int depth);
+  FailureOr<StateUse> useOf(OpOperand &operand, StringRef symbol, int depth);
+
+  SymbolTable symbols_;
+  DenseMap<Value, StateUse> known_; // of arguments
+};
+
+FailureOr<StateUse> StateVerifier::useOf(OpOperand &operand, StringRef symbol, int depth) {
+  Operation *owner = operand.getOwner();
+  if (isa<llm::KvAppendOp, llm::ShortConvOp, llm::LinearAttentionOp>(owner))
+    return StateUse{/*growths=*/1, /*readsFirst=*/false};
+  if (isa<func::ReturnOp>(owner))
+    return owner->emitOpError() << "returns state @" << symbol << "; hand the state to the later call itself";
+  auto call = dyn_cast<func::CallOp>(owner);
+  if (!call)
+    return StateUse{/*growths=*/0, /*readsFirst=*/true};
+  auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
+  if (!callee || callee.isDeclaration())
+    return call.emitOpError() << "calls @" << call.getCallee() << ", which has no body in this module";
+  if (depth == maxCallDepth)
+    return call.emitOpError() << "calls @" << call.getCallee() << " " << depth << " levels deep; layers do not recurse";
+  return useOf(callee.getArgument(operand.getOperandNumber()), symbol, depth + 1);
+}
+
+FailureOr<StateUse> StateVerifier::useOf(Value state, StringRef symbol, int depth) {
+  if (auto known = known_.find(state); known != known_.end())
+    return known->second;
+  StateUse all;
+  for (OpOperand *operand : usesInOrder(state)) {
+    FailureOr<StateUse> use = useOf(*operand, symbol, depth);
+    if (failed(use))
+      return failure();
+    if (use->readsFirst && all.growths == 0) {
+      // In @step nothing has grown it; a function may be called after one that does.
+      if (auto call = dyn_cast<func::CallOp>(operand->getOwner()); call && depth == 0)
+        return call.emitOpError() << "hands state @" << symbol << " to @" << call.getCallee()
+                                  << ", which reads it before this step has grown it";
+      if (depth == 0)
+        return operand->getOwner()->emitOpError() << "reads state @" << symbol << " that this step has not grown";
+      all.readsFirst = true;
     }
-    auto call = dyn_cast<func::CallOp>(operand.getOwner());
-    if (!call)
-      return operand.getOwner()->emitOpError() << "reads state @" << use.getSymbol() << " that this step has not grown";
-    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (!callee || callee.isDeclaration())
-      return call.emitOpError() << "calls @" << call.getCallee() << ", which has no body in this module";
-    if (!grows(callee, operand.getOperandNumber()))
-      return call.emitOpError() << "hands state @" << use.getSymbol() << " to @" << call.getCallee()
-                                << ", which does not grow it";
-    ++growths;
+    all.growths += use->growths;
   }
-  if (growths != 1)
-    return use.emitOpError() << "grows state @" << use.getSymbol() << " " << growths << " times in a step, expected once";
+  known_[state] = all;
+  return all;
+}
+
+LogicalResult StateVerifier::verify(llm::UseStateOp use) {
+  FailureOr<StateUse> all = useOf(use.getResult(), use.getSymbol(), /*depth=*/0);
+  if (failed(all))
+    return failure();
+  if (all->growths != 1)
+    return use.emitOpError() << "grows state @" << use.getSymbol() << " " << all->growths
+                             << " times in a step, expected once";
   return success();
 }
 
 struct VerifyState : llmc::impl::VerifyStatePassBase<VerifyState> {
   void runOnOperation() override {
-    SymbolTable symbols(getOperation());
-    DenseMap<StringAttr, llmc::llm::UseStateOp> firstUse;
-    auto result = getOperation().walk([&](llmc::llm::UseStateOp use) {
+    StateVerifier verifier(getOperation());
+    DenseMap<StringAttr, llm::UseStateOp> firstUse;
+    auto result = getOperation().walk([&](llm::UseStateOp use) {
       auto [known, isFirst] = firstUse.try_emplace(use.getSymbolAttr().getAttr(), use);
       if (!isFirst) {
         InFlightDiagnostic diagnostic = use.emitOpError() << "uses state @" << use.getSymbol() << " a second time";
         diagnostic.attachNote(known->second.getLoc()) << "first used here";
         return WalkResult::interrupt();
       }
-      return failed(verifyUse(use, symbols)) ? WalkResult::interrupt() : WalkResult::advance();
+      return failed(verifier.verify(use)) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (result.wasInterrupted())
       signalPassFailure();

@@ -62,9 +62,7 @@ double llmc::llm::bytesPerWeightElement(WeightForm form) {
   llvm_unreachable("every form has a size");
 }
 
-namespace {
-
-int64_t weightBytes(Value weight) {
+int64_t llmc::llm::weightBytes(Value weight) {
   if (!weight)
     return 0;
   auto type = cast<WeightType>(weight.getType());
@@ -74,7 +72,7 @@ int64_t weightBytes(Value weight) {
   return static_cast<int64_t>(elements * bytesPerWeightElement(type.getForm()));
 }
 
-int64_t rowBytes(int64_t rows, ValueRange values) {
+static int64_t rowBytes(int64_t rows, ValueRange values) {
   int64_t bytes = 0;
   for (Value value : values)
     if (isa<RankedTensorType>(value.getType()))
@@ -82,16 +80,41 @@ int64_t rowBytes(int64_t rows, ValueRange values) {
   return bytes;
 }
 
-int64_t allRowBytes(Operation *op, int64_t rows) {
-  return rowBytes(rows, op->getOperands()) + rowBytes(rows, op->getResults());
+int64_t llmc::llm::operandBytes(Operation *op, int64_t rows) {
+  int64_t bytes = rowBytes(rows, op->getOperands()) + rowBytes(rows, op->getResults());
+  for (Value operand : op->getOperands())
+    if (isa<WeightType>(operand.getType()))
+      bytes += weightBytes(operand);
+  return bytes;
 }
 
-std::string shapeText(ArrayRef<int64_t> shape) {
+std::string llmc::llm::shapeText(ArrayRef<int64_t> shape) {
   std::string text = "[";
   for (auto [i, d] : llvm::enumerate(shape))
     text += (i ? ", " : "") + std::to_string(d);
   return text + "]";
 }
+
+LogicalResult llmc::llm::verifyVector(Operation *op, StringRef what, Value vector, Type type) {
+  if (!vector)
+    return success();
+  ArrayRef<int64_t> shape = cast<WeightType>(vector.getType()).getShape();
+  if (shape.size() == 1 && (shape[0] == channelsOf(type) || shape[0] == elementsPerRow(type)))
+    return success();
+  InFlightDiagnostic diagnostic = op->emitOpError() << "has a " << what << " of " << shapeText(shape) << ", expected "
+                                                    << shapeText({channelsOf(type)});
+  if (elementsPerRow(type) != channelsOf(type))
+    diagnostic << ", or " << shapeText({elementsPerRow(type)}) << " for heads with their own";
+  return diagnostic;
+}
+
+LogicalResult llmc::llm::verifyEps(Operation *op, APFloat eps) {
+  if (!(eps.convertToFloat() > 0) || eps.isInfinity())
+    return op->emitOpError() << "has eps " << eps.convertToFloat() << ", expected more than 0 and finite";
+  return success();
+}
+
+namespace {
 
 // Weight and bias of a product with `channels` inputs and `outputs` outputs: C1 and C2 of linear and fused_linear.
 LogicalResult verifyProduct(Operation *op, Value weight, Value bias, int64_t channels, int64_t outputs) {
@@ -173,13 +196,9 @@ LogicalResult EmbeddingOp::verify() {
 }
 
 LogicalResult RmsNormOp::verify() {
-  Type type = getType();
-  ArrayRef<int64_t> shape = cast<WeightType>(getWeight().getType()).getShape();
-  if (shape != ArrayRef<int64_t>{channelsOf(type)}) // C1
-    return emitOpError() << "has a weight of " << shapeText(shape) << ", expected [" << channelsOf(type) << "]";
-  if (!(getEps().convertToFloat() > 0) || getEps().isInfinity()) // C2
-    return emitOpError() << "has eps " << getEps().convertToFloat() << ", expected more than 0 and finite";
-  return success();
+  if (failed(verifyVector(*this, "weight", getWeight(), getType()))) // C1
+    return failure();
+  return verifyEps(*this, getEps()); // C2
 }
 
 LogicalResult LinearOp::verify() {
@@ -234,22 +253,18 @@ int64_t EmbeddingOp::bytes(int64_t rows, int64_t) {
          static_cast<int64_t>(static_cast<double>(rows * elementsPerRow(getType())) * perElement);
 }
 int64_t RmsNormOp::flops(int64_t rows, int64_t) { return normFlops * rows * elementsPerRow(getType()); }
-int64_t RmsNormOp::bytes(int64_t rows, int64_t) { return allRowBytes(*this, rows) + weightBytes(getWeight()); }
+int64_t RmsNormOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t LinearOp::flops(int64_t rows, int64_t) { return productFlops(rows, getWeight()); }
-int64_t LinearOp::bytes(int64_t rows, int64_t) {
-  return allRowBytes(*this, rows) + weightBytes(getWeight()) + weightBytes(getBias());
-}
+int64_t LinearOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t FusedLinearOp::flops(int64_t rows, int64_t) { return productFlops(rows, getWeight()); }
-int64_t FusedLinearOp::bytes(int64_t rows, int64_t) {
-  return allRowBytes(*this, rows) + weightBytes(getWeight()) + weightBytes(getBias());
-}
+int64_t FusedLinearOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t GatedActivationOp::flops(int64_t rows, int64_t) { return gatedFlops * rows * elementsPerRow(getType()); }
-int64_t GatedActivationOp::bytes(int64_t rows, int64_t) { return allRowBytes(*this, rows); }
+int64_t GatedActivationOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t AddOp::flops(int64_t rows, int64_t) { return addFlops * rows * elementsPerRow(getType()); }
-int64_t AddOp::bytes(int64_t rows, int64_t) { return allRowBytes(*this, rows); }
+int64_t AddOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t ScaleOp::flops(int64_t rows, int64_t) { return scaleFlops * rows * elementsPerRow(getType()); }
-int64_t ScaleOp::bytes(int64_t rows, int64_t) { return allRowBytes(*this, rows); }
+int64_t ScaleOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t SoftcapOp::flops(int64_t rows, int64_t) { return softcapFlops * rows * elementsPerRow(getType()); }
-int64_t SoftcapOp::bytes(int64_t rows, int64_t) { return allRowBytes(*this, rows); }
+int64_t SoftcapOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t SelectRowsOp::flops(int64_t, int64_t) { return 0; }
-int64_t SelectRowsOp::bytes(int64_t rows, int64_t) { return allRowBytes(*this, rows); }
+int64_t SelectRowsOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }

@@ -1,4 +1,4 @@
-// Ops of the llm dialect, except attention and its state (LlmAttentionOps.td).
+// Symbols, and the ops that every decoder has. LlmDialectOps.td names the other files.
 #ifndef LLMC_DIALECTS_LLM_OPS_TD
 #define LLMC_DIALECTS_LLM_OPS_TD
 include "dialects/llm/LlmInterfaces.td"
@@ -43,7 +43,7 @@ def Llm_StateOp : Llm_Op<"state", [Symbol]> {
     llm.state @layers.0.kv : !llm.kv<3x64xf32>
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Llm_KvType>:$type);
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Llm_StateType>:$type);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
 }
 
@@ -69,7 +69,7 @@ def Llm_UseStateOp : Llm_Op<"use_state", [DeclareOpInterfaceMethods<SymbolUserOp
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$symbol);
-  let results = (outs Llm_KvType:$result);
+  let results = (outs Llm_StateType:$result);
   let assemblyFormat = "$symbol attr-dict `:` type($result)";
 }
 
@@ -102,18 +102,18 @@ def Llm_RmsNormOp : Llm_ComputeOp<"rms_norm", [AllTypesMatch<["input", "result"]
     | name   | shape            | meaning                                                |
     |--------|------------------|--------------------------------------------------------|
     | input  | [T, C], [T, H, D] | activations; with heads each head is normalized alone |
-    | weight | [C] or [D]       | gain per channel                                       |
+    | weight | [C], [D], [H * D] | gain per channel, optional (1); with H * D elements each head has its own |
     | eps    | scalar           | added to the mean square, unitless, > 0                |
 
     Source: Zhang & Sennrich 2019, RMSNorm; `rms_norm_eps` in config.json.
-    (C1) weight has as many elements as the last dimension. (C2) eps > 0.
+    (C1) weight has as many elements as the last dimension or as a row. (C2) eps > 0.
     ```mlir
     %y = llm.rms_norm %x, %w {eps = 1.0e-6 : f32} : tensor<?x576xf32>, !llm.weight<576>
     ```
   }];
-  let arguments = (ins Llm_Rows:$input, Llm_WeightType:$weight, F32Attr:$eps);
+  let arguments = (ins Llm_Rows:$input, Optional<Llm_WeightType>:$weight, F32Attr:$eps);
   let results = (outs Llm_Rows:$result);
-  let assemblyFormat = "$input `,` $weight attr-dict `:` type($input) `,` type($weight)";
+  let assemblyFormat = "$input (`,` $weight^)? attr-dict `:` type($input) (`,` type($weight)^)?";
   let hasVerifier = 1;
 }
 
@@ -162,24 +162,39 @@ def Llm_FusedLinearOp : Llm_ComputeOp<"fused_linear"> {
   let hasVerifier = 1;
 }
 
-def Llm_Activation : I32EnumAttr<"Activation", "activation functions", [
-  I32EnumAttrCase<"Silu", 0, "silu">,          // x / (1 + exp(-x))
-  I32EnumAttrCase<"GeluTanh", 1, "gelu_tanh">, // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-  I32EnumAttrCase<"Gelu", 2, "gelu">           // x/2 (1 + erf(x / sqrt(2)))
+def Llm_Activation : I32EnumAttr<"Activation", "activation functions; llm.activation says what they compute", [
+  I32EnumAttrCase<"Silu", 0, "silu">, I32EnumAttrCase<"GeluTanh", 1, "gelu_tanh">, I32EnumAttrCase<"Gelu", 2, "gelu">,
+  I32EnumAttrCase<"GeluSigmoid", 3, "gelu_sigmoid">, I32EnumAttrCase<"Relu", 4, "relu">, I32EnumAttrCase<"Relu2", 5, "relu2">,
+  I32EnumAttrCase<"Sigmoid", 6, "sigmoid">, I32EnumAttrCase<"Tanh", 7, "tanh">, I32EnumAttrCase<"Exp", 8, "exp">,
+  I32EnumAttrCase<"Softplus", 9, "softplus">, I32EnumAttrCase<"Sqrt", 10, "sqrt">
 ]> {
   let cppNamespace = "::llmc::llm";
   let genSpecializedAttr = 0;
 }
 def Llm_ActivationAttr : EnumAttr<Llm_Dialect, Llm_Activation, "activation">;
 
+def Llm_Scoring : I32EnumAttr<"Scoring", "how a router makes scores of logits; llm.router says what they compute", [
+  I32EnumAttrCase<"Softmax", 0, "softmax">, I32EnumAttrCase<"Sigmoid", 1, "sigmoid">,
+  I32EnumAttrCase<"SqrtSoftplus", 2, "sqrt_softplus">, I32EnumAttrCase<"None", 3, "none">,
+  I32EnumAttrCase<"SparseMixer", 4, "sparse_mixer">
+]> {
+  let cppNamespace = "::llmc::llm";
+  let genSpecializedAttr = 0;
+}
+def Llm_ScoringAttr : EnumAttr<Llm_Dialect, Llm_Scoring, "scoring">;
+
+def Llm_Pairing : I32EnumAttr<"Pairing", "which channels of a head turn together", [
+  I32EnumAttrCase<"Halves", 0, "halves">, I32EnumAttrCase<"Adjacent", 1, "adjacent">
+]> {
+  let cppNamespace = "::llmc::llm";
+  let genSpecializedAttr = 0;
+}
+def Llm_PairingAttr : EnumAttr<Llm_Dialect, Llm_Pairing, "pairing">;
+
 def Llm_GatedActivationOp : Llm_ComputeOp<"gated_activation", [SameOperandsAndResultType]> {
   let summary = "the middle of a gated feed-forward block";
   let description = [{
-    `result = f(gate) * up` elementwise; f is `silu`, `gelu_tanh` or `gelu`:
-    `silu(x) = x / (1 + exp(-x))`, `gelu(x) = x/2 (1 + erf(x / sqrt 2))`,
-    `gelu_tanh(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`.
-
-    Source: Shazeer 2020, GLU Variants Improve Transformer; Hendrycks & Gimpel 2016, GELU.
+    `result = f(gate) * up` elementwise, f as in `llm.activation`. Source: Shazeer 2020, GLU Variants Improve Transformer.
     ```mlir
     %y = llm.gated_activation silu %gate, %up : tensor<?x1536xf32>
     ```
@@ -203,14 +218,14 @@ def Llm_AddOp : Llm_ComputeOp<"add", [SameOperandsAndResultType, Commutative]> {
 }
 
 def Llm_ScaleOp : Llm_ComputeOp<"scale", [SameOperandsAndResultType]> {
-  let summary = "product with a constant";
+  let summary = "product with a constant, and an offset";
   let description = [{
-    `result = input * factor` elementwise.
+    `result = input * factor + offset` elementwise.
     ```mlir
     %y = llm.scale %x {factor = 0.22 : f32} : tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llm_Rows:$input, F32Attr:$factor);
+  let arguments = (ins Llm_Rows:$input, F32Attr:$factor, DefaultValuedAttr<F32Attr, "0.0f">:$offset);
   let results = (outs Llm_Rows:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }

@@ -13,7 +13,19 @@ mlir::LogicalResult verifyRows(mlir::Operation *op, mlir::Type type, unsigned ra
 /// Bytes that one element takes in `form`, scales included; an undecided form counts as f32.
 double bytesPerWeightElement(WeightForm form);
 
-/// Rows of a panel in tiles of `tile` rows: the widest that kernels take and that divides the padded tile; 16 when quantised.
+/// Bytes of a weight in its form, 0 for a null value; of all rows and weights that `op` reads and writes, each once.
+int64_t weightBytes(mlir::Value weight);
+int64_t operandBytes(mlir::Operation *op, int64_t rows);
+
+/// "[16, 192]", for messages.
+std::string shapeText(llvm::ArrayRef<int64_t> shape);
+/// Succeeds when `vector` is null or has an element per channel of `type`, or per channel of every head.
+mlir::LogicalResult verifyVector(mlir::Operation *op, llvm::StringRef what, mlir::Value vector, mlir::Type type);
+/// Succeeds when `eps` is more than 0 and finite.
+mlir::LogicalResult verifyEps(mlir::Operation *op, llvm::APFloat eps);
+
+/// Rows of a panel in tiles of `tile` rows: the widest that kernels take and that divides the padded tile; 16 when
+/// quantised.
 int64_t panelFor(int64_t tile, WeightForm form);
 
 } // namespace llmc::llm

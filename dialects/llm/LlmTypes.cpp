@@ -78,21 +78,21 @@ void WeightType::print(AsmPrinter &printer) const {
 
 LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, WeightForm form,
                                  int64_t tile, int64_t panel, int64_t interleave) {
-  if (shape.empty() || shape.size() > 2)
-    return emitError() << "weight has " << shape.size() << " dimensions, expected one or two";
+  if (shape.empty() || shape.size() > 3)
+    return emitError() << "weight has " << shape.size() << " dimensions, expected one to three";
   for (int64_t d : shape)
     if (d <= 0 || d > maxSize)
       return emitError() << "weight has a dimension of " << d << ", expected 1 to " << maxSize;
-  if (form == WeightForm::Plain && shape.size() != 1)
-    return emitError() << "form plain is for vectors, the weight has " << shape.size() << " dimensions";
+  if (form == WeightForm::Plain && shape.size() == 3)
+    return emitError() << "form plain is for vectors and small matrices, the weight has 3 dimensions";
   for (int64_t size : {tile, panel, interleave})
     if (size < 0 || size > maxSize)
       return emitError() << "weight has a tile, panel or interleaved block of " << size << " rows, expected 0 to "
                          << maxSize;
   if ((tile == 0) != (panel == 0))
     return emitError() << "tile is " << tile << " and panel " << panel << ", expected both or none";
-  if (tile > 0 && shape.size() != 2)
-    return emitError() << "only a matrix has tiles, the weight has " << shape.size() << " dimension";
+  if (tile > 0 && shape.size() == 1)
+    return emitError() << "only matrices have tiles, the weight has 1 dimension";
   if (tile > 0 && form == WeightForm::Any)
     return emitError() << "weight has tiles of " << tile << " rows but no form; choose one of f32 bf16 i8 i4 i4m";
   if (panel % 16 != 0 || (tile > 0 && (tile + 15) / 16 * 16 % panel != 0))
@@ -101,8 +101,9 @@ LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError, A
   bool quantised = form == WeightForm::I8 || form == WeightForm::I4 || form == WeightForm::I4M;
   if (quantised && panel > 16)
     return emitError() << "panel is " << panel << ", expected 16 for form " << stringifyWeightForm(form);
-  if (interleave > 0 && (shape.size() != 2 || shape[0] % 2 != 0))
-    return emitError() << "only a matrix with two halves of rows is interleaved, the weight has " << shape[0]
+  int64_t rows = shape.size() == 1 ? 1 : shape[shape.size() - 2];
+  if (interleave > 0 && rows % 2 != 0)
+    return emitError() << "only matrices with two halves of rows are interleaved, the weight has " << rows
                        << " rows and " << shape.size() << " dimensions";
   if (interleave > 0 && tile > 0 && tile != 2 * interleave)
     return emitError() << "tile is " << tile << ", expected twice the interleaved block of " << interleave;
@@ -130,7 +131,7 @@ WeightType WeightType::withTiles(int64_t tile, int64_t interleave) const {
 Type KvType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;
-  int64_t page = 0, panel = 0, pack = 1;
+  int64_t page = 0, panel = 0, pack = 1, value = 0, latent = 0;
   if (parser.parseLess())
     return {};
   SMLoc loc = parser.getCurrentLocation();
@@ -140,13 +141,25 @@ Type KvType::parse(AsmParser &parser) {
     parser.emitError(loc) << "cache has " << shape.size() << " dimensions, expected heads x channels";
     return {};
   }
-  if (failed(parseItems(parser, {{"page", &page}, {"panel", &panel}, {"pack", &pack}})))
+  if (failed(parseItems(parser,
+                        {{"value", &value}, {"latent", &latent}, {"page", &page}, {"panel", &panel}, {"pack", &pack}})))
     return {};
-  return parser.getChecked<KvType>(loc, parser.getContext(), shape[0], shape[1], elementType, page, panel, pack);
+  if (value != 0 && latent != 0) {
+    parser.emitError(loc) << "cache has values of " << value << " channels and latent ones of " << latent
+                          << ", expected one of them";
+    return {};
+  }
+  int64_t valueDim = latent ? latent : value ? value : shape[1];
+  return parser.getChecked<KvType>(loc, parser.getContext(), shape[0], shape[1], elementType, page, panel, pack,
+                                   valueDim, latent != 0);
 }
 
 void KvType::print(AsmPrinter &printer) const {
   printer << '<' << getHeads() << 'x' << getHeadDim() << 'x' << getElementType();
+  if (getLatent())
+    printer << ", latent = " << getValueDim();
+  else if (getValueDim() != getHeadDim())
+    printer << ", value = " << getValueDim();
   if (isPaged())
     printer << ", page = " << getPage() << ", panel = " << getPanel();
   if (hasPairs())
@@ -155,10 +168,14 @@ void KvType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, int64_t headDim,
-                             Type elementType, int64_t page, int64_t panel, int64_t pack) {
+                             Type elementType, int64_t page, int64_t panel, int64_t pack, int64_t valueDim,
+                             bool latent) {
   if (heads <= 0 || headDim <= 0 || heads > maxSize || headDim > maxSize / heads)
     return emitError() << "cache is " << heads << " x " << headDim << ", expected positive sizes of at most " << maxSize
                        << " together";
+  if (valueDim <= 0 || valueDim > maxSize / heads || (latent && valueDim > headDim))
+    return emitError() << "cache has values of " << valueDim << " channels, expected 1 to "
+                       << (latent ? headDim : maxSize / heads);
   bool isCodes = elementType.isSignlessInteger(8);
   if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16() && !isCodes)
     return emitError() << "cache of " << elementType << ", expected f32, bf16, f16 or i8";
@@ -173,10 +190,48 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
   if (pack == 2 && (page == 0 || page % 2 != 0 || !elementType.isBF16() || headDim % panel != 0))
     return emitError() << "pack is 2, which takes bf16 in pages of even size and heads of whole panels; the cache is "
                        << headDim << " x " << elementType << " in pages of " << page << " and panels of " << panel;
+  if (pack == 2 && (latent || valueDim != headDim))
+    return emitError() << "pack is 2, which takes values as wide as keys; the cache has keys of " << headDim
+                       << (latent ? " channels and latent values of " : " channels and values of ") << valueDim;
   return success();
 }
 
+KvType KvType::withPages(Type elementType, int64_t page, int64_t panel, int64_t pack) const {
+  return get(getContext(), getHeads(), getHeadDim(), elementType, page, panel, pack, getValueDim(), getLatent());
+}
+
 int64_t KvType::bytesPerPage() const {
-  int64_t scaleBytes = getElementType().isInteger(8) ? 4 : 0;
-  return 2 * getHeads() * getPage() * (getHeadDim() * (getElementType().getIntOrFloatBitWidth() / 8) + scaleBytes);
+  int64_t elementBytes = getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t scaleBytes = getElementType().isInteger(8) ? (getLatent() ? 4 : 8) : 0;
+  return getHeads() * getPage() * ((getHeadDim() + storedValueDim()) * elementBytes + scaleBytes);
+}
+
+Type RecurrentType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  if (parser.parseLess())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseDimensionList(shape, /*allowDynamic=*/false, /*withTrailingX=*/false) || parser.parseGreater())
+    return {};
+  if (shape.size() != 3) {
+    parser.emitError(loc) << "recurrent state has " << shape.size() << " dimensions, expected heads x keys x values";
+    return {};
+  }
+  return parser.getChecked<RecurrentType>(loc, parser.getContext(), shape[0], shape[1], shape[2]);
+}
+
+void RecurrentType::print(AsmPrinter &printer) const {
+  printer << '<' << getHeads() << 'x' << getKeys() << 'x' << getValues() << '>';
+}
+
+LogicalResult RecurrentType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, int64_t keys,
+                                    int64_t values) {
+  int64_t room = maxSize;
+  for (int64_t size : {heads, keys, values}) {
+    if (size <= 0 || size > room)
+      return emitError() << "recurrent state is " << heads << " x " << keys << " x " << values
+                         << ", expected positive sizes of at most " << maxSize << " together";
+    room /= size;
+  }
+  return success();
 }

@@ -1,4 +1,4 @@
-// Types of the llm dialect: the batch, weights with their packed form, and the key-value cache of one layer.
+// Types of the llm dialect: the batch, weights with their packed form, and what one layer keeps of every sequence.
 #ifndef LLMC_DIALECTS_LLM_TYPES_TD
 #define LLMC_DIALECTS_LLM_TYPES_TD
 include "dialects/llm/LlmDialect.td"
@@ -39,7 +39,8 @@ def Llm_WeightType : Llm_Type<"Weight", "weight"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    bool isMatrix() const { return getShape().size() == 2; }
+    /// Whether it is a matrix, or one for each expert or head.
+    bool isMatrix() const { return getShape().size() >= 2; }
     bool isQuantized() const { return getForm() >= WeightForm::I8; }
     WeightType withForm(WeightForm form) const;
     /// The same weight in tiles of `tile` rows; the panel is the widest that kernels take and that divides the tile.
@@ -52,26 +53,52 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
   let description = [{
     `!llm.kv<3x64xf32>`: 3 key-value heads of 64 channels. `!llm.kv<3x64xbf16, page = 64, panel = 16>`: the same in pages
     of 64 positions, keys in panels of 16 positions (`[page / panel][D][panel]`), values in rows (`[page][D]`), per head.
+    `value = 128` says that values have other channels than keys; `latent = 512` that none are stored: the value is the first 512
+    channels of the key.
     `pack = 2` lays bf16 in pairs, as a matrix unit reads it: two channels of a key side by side
     (`[page / panel][D / 2][panel][2]`), two positions of a value, 16 channels at a time (`[D / panel][page / 2][panel][2]`);
-    D is whole panels then. i8 holds codes -127 .. 127 and, behind
+    D is whole panels then, of keys and values. i8 holds codes -127 .. 127 and, behind
     the values of all heads, an f32 scale for every head and position: of keys, then of values. A sequence owns its pages; only `llm.kv_append` grows it, once per step.
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType, "int64_t":$page,
-                        "int64_t":$panel, "int64_t":$pack);
-  let builders = [TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim,
-                                                   "::mlir::Type":$elementType), [{
-    return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1);
-  }]>];
+                        "int64_t":$panel, "int64_t":$pack, "int64_t":$valueDim, "bool":$latent);
+  let builders = [
+    TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType), [{
+      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, headDim, false);
+    }]>,
+    TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
+                                        "int64_t":$valueDim, "bool":$latent), [{
+      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, valueDim, latent);
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isPaged() const { return getPage() != 0; }
+    /// The same cache in pages of another element type.
+    KvType withPages(::mlir::Type elementType, int64_t page, int64_t panel, int64_t pack = 1) const;
+    /// Channels of a value that are stored: none where it is part of the key.
+    int64_t storedValueDim() const { return getLatent() ? 0 : getValueDim(); }
     /// Whether elements that a bf16 product adds up in pairs lie side by side.
     bool hasPairs() const { return getPack() == 2; }
     /// Bytes that one page takes in this layer: keys and values of all heads.
     int64_t bytesPerPage() const;
   }];
 }
+
+def Llm_RecurrentType : Llm_Type<"Recurrent", "recurrent"> {
+  let summary = "the state of fixed size that one layer keeps of every sequence";
+  let description = [{
+    `!llm.recurrent<4x16x32>`: heads x keys x values of f32, zero before a sequence's first row. A sequence owns one slot.
+  }];
+  let parameters = (ins "int64_t":$heads, "int64_t":$keys, "int64_t":$values);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t elements() const { return getHeads() * getKeys() * getValues(); }
+  }];
+}
+
+def Llm_StateType : AnyTypeOf<[Llm_KvType, Llm_RecurrentType], "state of sequences: a cache or a recurrent state">;
 
 #endif // LLMC_DIALECTS_LLM_TYPES_TD

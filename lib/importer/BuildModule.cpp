@@ -159,7 +159,8 @@ Value ModuleBuilder::residual(Layer &layer, const LayerSpec &spec, Value hidden,
   if (auto weight = layer.weights.find(postNorm); weight != layer.weights.end())
     block = norm(layerPrefix_ + postNorm, block, weight->second, spec_.normEps);
   if (spec.residualScale != 1.0)
-    block = llm::ScaleOp::create(builder_, named(layerPrefix_ + "residual_scale"), block, f32(spec.residualScale));
+    block = llm::ScaleOp::create(builder_, named(layerPrefix_ + "residual_scale"), block, f32(spec.residualScale),
+                                 FloatAttr());
   return llm::AddOp::create(builder_, named(layerPrefix_ + "residual"), hidden, block);
 }
 
@@ -196,8 +197,9 @@ Value ModuleBuilder::buildAttention(Layer &layer, const LayerSpec &layerSpec, Va
   Location location = named(layerPrefix_ + "attention");
   Value grown = llm::KvAppendOp::create(builder_, location, layer.kv.getType(), layer.kv, key, value, layer.batch);
   Value attended =
-      llm::AttentionOp::create(builder_, location, query.getType(), query, grown, layer.batch, f32(spec.scale),
-                               f32(spec.softcap), builder_.getI64IntegerAttr(spec.window));
+      llm::AttentionOp::create(builder_, location, query.getType(), query, grown, layer.batch, /*sinks=*/Value(),
+                               /*selected=*/Value(), f32(spec.scale), f32(spec.softcap),
+                               builder_.getI64IntegerAttr(spec.window), /*chunk=*/IntegerAttr(), /*alibi=*/nullptr);
   Value merged = llm::MergeHeadsOp::create(builder_, location, rows(spec.heads * spec.headDim), attended);
   Value output = linear(layer, "attention.output", merged);
   return residual(layer, layerSpec, hidden, output, "attention_post_norm");
@@ -263,7 +265,7 @@ void ModuleBuilder::buildStep(ModuleOp module) {
   Value head = spec_.tiedHead ? embedding : use("head");
   Value logits = llm::LinearOp::create(builder_, named("head"), rows(spec_.vocabulary), normed, head, Value());
   if (spec_.logitScale != 1.0)
-    logits = llm::ScaleOp::create(builder_, named("head"), logits, f32(spec_.logitScale));
+    logits = llm::ScaleOp::create(builder_, named("head"), logits, f32(spec_.logitScale), FloatAttr());
   if (spec_.logitSoftcap > 0)
     logits = llm::SoftcapOp::create(builder_, named("head"), logits, f32(spec_.logitSoftcap));
   func::ReturnOp::create(builder_, named("step"), logits);

@@ -29,7 +29,12 @@ void dotBlock(const double *const x[rowBlock], const double *w, int64_t k, doubl
   }
 }
 
-double dot(const float *a, const float *b, int64_t size) {
+// The element of a vector that stands for all elements, repeated, at `index`: rows and heads are whole repetitions.
+float repeated(const Matrix &vector, size_t index) { return vector.values[index % vector.values.size()]; }
+
+} // namespace
+
+double llmc::reference::dot(const float *a, const float *b, int64_t size) {
   double sums[lanes] = {};
   int64_t i = 0;
   for (; i + lanes <= size; i += lanes)
@@ -42,8 +47,6 @@ double dot(const float *a, const float *b, int64_t size) {
     sum += static_cast<double>(a[i]) * b[i];
   return sum;
 }
-
-} // namespace
 
 Matrix llmc::reference::linear(const Matrix &x, const Matrix &weight, const Matrix *bias) {
   const int64_t depth = weight.columns;
@@ -66,49 +69,50 @@ Matrix llmc::reference::linear(const Matrix &x, const Matrix &weight, const Matr
   return y;
 }
 
-Matrix llmc::reference::rmsNorm(const Matrix &x, const Matrix &weight, float eps) {
-  const int64_t width = weight.columns;
+Matrix llmc::reference::rmsNorm(const Matrix &x, int64_t channels, const Matrix *weight, float eps) {
   Matrix y(x.rows, x.columns);
-  for (size_t at = 0; at < x.values.size(); at += static_cast<size_t>(width)) {
+  for (size_t at = 0; at < x.values.size(); at += static_cast<size_t>(channels)) {
     const float *in = x.values.data() + at;
-    double scale = 1.0 / std::sqrt(dot(in, in, width) / static_cast<double>(width) + static_cast<double>(eps));
-    for (int64_t c = 0; c < width; ++c)
-      y.values[at + static_cast<size_t>(c)] = static_cast<float>(in[c] * scale * weight.values[static_cast<size_t>(c)]);
+    double scale = 1.0 / std::sqrt(dot(in, in, channels) / static_cast<double>(channels) + static_cast<double>(eps));
+    for (size_t c = at; c < at + static_cast<size_t>(channels); ++c)
+      y.values[c] = static_cast<float>(x.values[c] * scale * (weight ? repeated(*weight, c) : 1.0f));
   }
   return y;
 }
 
-Matrix llmc::reference::ropeTable(std::span<const int32_t> positions, std::span<const float> frequencies,
-                                  float magnitude) {
-  Matrix table(static_cast<int64_t>(positions.size()), 2 * static_cast<int64_t>(frequencies.size()));
-  for (size_t t = 0; t < positions.size(); ++t) {
-    std::span<float> row = table.row(static_cast<int64_t>(t));
-    for (size_t i = 0; i < frequencies.size(); ++i) {
-      const float angle = static_cast<float>(positions[t]) * frequencies[i]; // rounded to f32 on purpose
-      row[i] = static_cast<float>(std::cos(static_cast<double>(angle)) * magnitude);
-      row[frequencies.size() + i] = static_cast<float>(std::sin(static_cast<double>(angle)) * magnitude);
-    }
-  }
-  return table;
-}
-
-Matrix llmc::reference::rope(const Matrix &x, const Matrix &table, int64_t headDim) {
-  const int64_t n = table.columns / 2;
-  Matrix y = x;
-  for (int64_t t = 0; t < x.rows; ++t) {
-    const float *turn = table.row(t).data();
-    for (int64_t h = 0; h < x.columns; h += headDim) {
-      const float *in = x.row(t).data() + h;
-      float *out = y.row(t).data() + h;
-      for (int64_t i = 0; i < n; ++i) {
-        const double a = in[i], b = in[n + i], cosine = turn[i], sine = turn[n + i];
-        out[i] = static_cast<float>(a * cosine - b * sine);
-        out[n + i] = static_cast<float>(b * cosine + a * sine);
-      }
-    }
+Matrix llmc::reference::layerNorm(const Matrix &x, int64_t channels, const Matrix *weight, const Matrix *bias,
+                                  float eps) {
+  Matrix y(x.rows, x.columns);
+  const auto size = static_cast<size_t>(channels);
+  for (size_t at = 0; at < x.values.size(); at += size) {
+    double mean = 0, variance = 0;
+    for (size_t c = at; c < at + size; ++c)
+      mean += x.values[c] / static_cast<double>(channels);
+    for (size_t c = at; c < at + size; ++c)
+      variance += (x.values[c] - mean) * (x.values[c] - mean) / static_cast<double>(channels);
+    const double scale = 1.0 / std::sqrt(variance + static_cast<double>(eps));
+    for (size_t c = at; c < at + size; ++c)
+      y.values[c] = static_cast<float>((x.values[c] - mean) * scale * (weight ? repeated(*weight, c) : 1.0f) +
+                                       (bias ? repeated(*bias, c) : 0.0f));
   }
   return y;
 }
+
+Matrix llmc::reference::softmax(const Matrix &x, int64_t channels) {
+  Matrix y(x.rows, x.columns);
+  const auto size = static_cast<size_t>(channels);
+  for (size_t at = 0; at < x.values.size(); at += size) {
+    const double top = *std::max_element(x.values.data() + at, x.values.data() + at + size);
+    double total = 0;
+    for (size_t c = at; c < at + size; ++c)
+      total += std::exp(x.values[c] - top);
+    for (size_t c = at; c < at + size; ++c)
+      y.values[c] = static_cast<float>(std::exp(x.values[c] - top) / total);
+  }
+  return y;
+}
+
+static double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 float llmc::reference::activate(llm::Activation activation, float value) {
   const double x = value;
@@ -119,8 +123,35 @@ float llmc::reference::activate(llm::Activation activation, float value) {
     return static_cast<float>(x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))));
   case llm::Activation::Gelu:
     return static_cast<float>(x / 2 * (1 + std::erf(x / std::sqrt(2.0))));
+  case llm::Activation::GeluSigmoid:
+    return static_cast<float>(x / (1 + std::exp(-1.702 * x)));
+  case llm::Activation::Relu:
+    return std::max(value, 0.0f);
+  case llm::Activation::Relu2:
+    return std::max(value, 0.0f) * std::max(value, 0.0f);
+  case llm::Activation::Sigmoid:
+    return static_cast<float>(1 / (1 + std::exp(-x)));
+  case llm::Activation::Tanh:
+    return static_cast<float>(std::tanh(x));
+  case llm::Activation::Exp:
+    return static_cast<float>(std::exp(x));
+  case llm::Activation::Softplus:
+    return static_cast<float>(softplus(x));
+  case llm::Activation::Sqrt:
+    return static_cast<float>(std::sqrt(x));
   }
   return std::numeric_limits<float>::quiet_NaN();
+}
+
+float llmc::reference::xielu(float value, float positive, float negative, float beta, float eps) {
+  const double x = value;
+  if (value > 0)
+    return static_cast<float>(softplus(positive) * x * x + beta * x);
+  return static_cast<float>((std::expm1(std::min(value, eps)) - x) * (beta + softplus(negative)) + beta * x);
+}
+
+double llmc::reference::positionScale(int64_t position, float scale, int64_t period, int64_t offset) {
+  return 1 + scale * std::log(1 + static_cast<double>((position + offset) / period));
 }
 
 float llmc::reference::softcap(float x, float cap) {
@@ -128,35 +159,3 @@ float llmc::reference::softcap(float x, float cap) {
 }
 
 float llmc::reference::roundToBf16(float x) { return fromBf16(bf16FromF32(x)); }
-
-void llmc::reference::attendRow(std::span<const float> query, std::span<const float> keys,
-                                std::span<const float> values, int64_t position, const AttentionShape &shape,
-                                std::span<float> result) {
-  const int64_t width = shape.kvHeads * shape.headDim, group = shape.heads / shape.kvHeads;
-  const int64_t first = shape.window > 0 ? std::max<int64_t>(0, position - shape.window + 1) : 0;
-  std::vector<double> scores(static_cast<size_t>(position - first + 1)), sums(static_cast<size_t>(shape.headDim));
-  for (int64_t h = 0; h < shape.heads; ++h) {
-    const int64_t part = h / group * shape.headDim; // channels of the key-value head
-    const float *q = query.data() + h * shape.headDim;
-    double top = -std::numeric_limits<double>::infinity();
-    for (size_t j = 0; j < scores.size(); ++j) {
-      double score =
-          shape.scale * dot(q, keys.data() + (first + static_cast<int64_t>(j)) * width + part, shape.headDim);
-      if (shape.softcap > 0)
-        score = shape.softcap * std::tanh(score / shape.softcap);
-      scores[j] = score;
-      top = std::max(top, score);
-    }
-    double total = 0;
-    std::ranges::fill(sums, 0.0);
-    for (size_t j = 0; j < scores.size(); ++j) {
-      const double weight = std::exp(scores[j] - top);
-      const float *v = values.data() + (first + static_cast<int64_t>(j)) * width + part;
-      total += weight;
-      for (size_t d = 0; d < sums.size(); ++d)
-        sums[d] += weight * v[d];
-    }
-    for (size_t d = 0; d < sums.size(); ++d)
-      result[static_cast<size_t>(h * shape.headDim) + d] = static_cast<float>(sums[d] / total);
-  }
-}

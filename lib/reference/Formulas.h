@@ -8,24 +8,18 @@ namespace llmc::reference {
 
 /// y = x W^T + bias; bias may be null.
 Matrix linear(const Matrix &x, const Matrix &weight, const Matrix *bias);
-/// Every part of `weight.columns` elements of a row is normalized alone.
-Matrix rmsNorm(const Matrix &x, const Matrix &weight, float eps);
-/// Cosines, then sines, of float(position * frequency), times magnitude.
-Matrix ropeTable(std::span<const int32_t> positions, std::span<const float> frequencies, float magnitude);
-/// Turns the first table.columns channels of every head of `headDim` channels.
-Matrix rope(const Matrix &x, const Matrix &table, int64_t headDim);
+double dot(const float *a, const float *b, int64_t size);
+/// Every part of `channels` elements of a row is normalized alone. Weight and bias, which may be null, have an element
+/// for each of them or for each of a row.
+Matrix rmsNorm(const Matrix &x, int64_t channels, const Matrix *weight, float eps);
+Matrix layerNorm(const Matrix &x, int64_t channels, const Matrix *weight, const Matrix *bias, float eps);
+Matrix softmax(const Matrix &x, int64_t channels);
 float activate(llm::Activation activation, float x);
+float xielu(float x, float positive, float negative, float beta, float eps);
 float softcap(float x, float cap);
+/// The factor of llm.position_scale.
+double positionScale(int64_t position, float scale, int64_t period, int64_t offset);
 /// Nearest bf16, ties to even; NaN stays NaN.
 float roundToBf16(float x);
-
-struct AttentionShape {
-  int64_t heads, kvHeads, headDim;
-  float scale, softcap; // softcap 0: none
-  int64_t window;       // 0: all positions
-};
-/// One row at `position` over keys and values [position][kvHeads * headDim] of its sequence.
-void attendRow(std::span<const float> query, std::span<const float> keys, std::span<const float> values,
-               int64_t position, const AttentionShape &shape, std::span<float> result);
 
 } // namespace llmc::reference

@@ -11,8 +11,8 @@
 namespace llmc::reference {
 
 /// Where weights come from: their numbers as the model defines them, sources, transforms and sum applied. A weight [C]
-/// is a matrix of one row. Asked again for the same weight in every step, so a provider that reads files keeps what it
-/// read.
+/// is a matrix of one row, a weight [E, N, K] one of E * N rows: row e * N + n is row n of matrix e. Asked again for
+/// the same weight in every step, so a provider that reads files keeps what it read.
 class WeightProvider {
 public:
   virtual ~WeightProvider() = default;
@@ -59,9 +59,12 @@ private:
   struct Cache {
     std::vector<float> keys, values;
   };
+  /// [heads][keys][values]. In f64, so that the oracle does not drift over a long sequence, whatever its chunks.
+  using Recurrent = std::vector<double>;
   struct Sequence {
     int64_t length = 0; // positions before this step
     std::map<std::string, Cache> caches;
+    std::map<std::string, Recurrent> recurrent;
   };
 
   LlmInterpreter(mlir::ModuleOp module, WeightProvider &weights) : module(module), weights(&weights) {}

@@ -77,9 +77,9 @@ FailureOr<std::unique_ptr<TileInterpreter>> TileInterpreter::create(ModuleOp mod
 LogicalResult TileInterpreter::placeStates(int64_t pages) {
   numPages = pages;
   for (auto state : module.getOps<llm::StateOp>()) {
-    llm::KvType type = state.getType();
-    if (!type.isPaged() || (positionsPerPage && positionsPerPage != type.getPage()))
-      return state.emitOpError() << "is " << type << ", expected pages"
+    auto type = dyn_cast<llm::KvType>(state.getType());
+    if (!type || !type.isPaged() || (positionsPerPage && positionsPerPage != type.getPage()))
+      return state.emitOpError() << "is " << state.getType() << ", expected pages"
                                  << (positionsPerPage ? " of " + std::to_string(positionsPerPage) + " positions" : "");
     positionsPerPage = type.getPage();
     stateOffsets[state.getSymName().str()] = pageBytes;

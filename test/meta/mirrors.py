@@ -6,6 +6,7 @@ test/passes/fuse-linears.mlir or a folder test/passes/fuse-linears/.
 
 WITHOUT_MIRROR = {
     "dialects/*.cpp": ("test/dialects/llm/ops.mlir", "a file per op and concern there; check_ops counts them"),
+    "passes/CheckTileForms.cpp": ("test/passes/form-tile-tasks-invalid.mlir", "what that pass refuses at once"),
     "passes/ArenaPlan.cpp": ("test/passes/plan-memory.mlir", "the algorithm of that pass"),
     "passes/LayerCalls.cpp": ("test/passes/fuse-linears", "what passes over layers share"),
     "passes/Pipelines.cpp": ("test/tools/llmc/dump-phases.test", "shows in the phases that the driver dumps"),
@@ -33,6 +34,7 @@ WITHOUT_MIRROR = {
     "lib/importer/files/ModelFolder.cpp": ("test/lib/importer/files/ModelFilesTest.cpp", "one of its two kinds"),
     "lib/codegen/cpu/MatrixTiles.cpp": ("test/lib/codegen/cpu/InstructionsTest.cpp", "the instructions on tiles"),
     "lib/codegen/cpu/Tiled*Dot.cpp": ("test/lib/codegen/cpu/DotTaskTest.cpp", "kernels run as whole tasks"),
+    "lib/reference/Step*.cpp": ("test/lib/reference/StepOpsTest.cpp", "parts of the interpreter"),
     "lib/reference/Task*.cpp": ("test/lib/reference/TileInterpreterTest.cpp", "parts of the interpreter"),
     "lib/reference/TileTask.cpp": ("test/lib/reference/TileInterpreterTest.cpp", "a part of the interpreter"),
     "lib/target/*.cpp": ("test/passes/schedule-tasks.mlir", "facts of chips: a test would repeat them"),

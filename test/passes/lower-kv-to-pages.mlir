@@ -15,11 +15,18 @@ llm.state @kv : !llm.kv<1x17xf32>
 // CHECK: llm.state @paged : !llm.kv<2x16xf32, page = 32, panel = 16>
 // SMALL: llm.state @paged : !llm.kv<2x16xf32, page = 32, panel = 16>
 llm.state @paged : !llm.kv<2x16xf32, page = 32, panel = 16>
+// So do the widths of values; a state of fixed size has no pages.
+// CHECK: llm.state @latents : !llm.kv<1x576xbf16, latent = 512, page = 64, panel = 16>
+llm.state @latents : !llm.kv<1x576xf32, latent = 512>
+// CHECK: llm.state @wide : !llm.kv<2x16xbf16, value = 32, page = 64, panel = 16>
+llm.state @wide : !llm.kv<2x16xf32, value = 32>
+// CHECK: llm.state @memory : !llm.recurrent<4x16x32>
+llm.state @memory : !llm.recurrent<4x16x32>
 
 // Arguments, results and the function's type follow; what is no cache does not change.
 // CHECK-LABEL: func.func private @layer
 // CHECK-SAME: (%[[Q:.+]]: tensor<?x3x17xf32>, %[[K:.+]]: tensor<?x1x17xf32>, %[[BATCH:.+]]: !llm.batch, %[[KV:.+]]: !llm.kv<1x17xbf16, page = 64, panel = 16>)
-// CHECK-NEXT: %[[GROWN:.+]] = llm.kv_append %[[KV]], {{.+}} : <1x17xbf16, page = 64, panel = 16>
+// CHECK-NEXT: %[[GROWN:.+]] = llm.kv_append %[[KV]], {{.+}} : !llm.kv<1x17xbf16, page = 64, panel = 16>
 // CHECK-NEXT: llm.attention %[[Q]], %[[GROWN]], {{.+}} <1x17xbf16, page = 64, panel = 16>
 func.func private @layer(%q: tensor<?x3x17xf32>, %k: tensor<?x1x17xf32>, %batch: !llm.batch, %kv: !llm.kv<1x17xf32>) -> tensor<?x3x17xf32> {
   %grown = llm.kv_append %kv, %k, %k, %batch : !llm.kv<1x17xf32>, tensor<?x1x17xf32>
@@ -28,7 +35,7 @@ func.func private @layer(%q: tensor<?x3x17xf32>, %k: tensor<?x1x17xf32>, %batch:
 }
 
 // CHECK-LABEL: func.func @step
-// CHECK: %[[STATE:.+]] = llm.use_state @kv : <1x17xbf16, page = 64, panel = 16>
+// CHECK: %[[STATE:.+]] = llm.use_state @kv : !llm.kv<1x17xbf16, page = 64, panel = 16>
 // CHECK: call @layer(%{{.+}}, %{{.+}}, %{{.+}}, %[[STATE]]) : ({{.+}}, !llm.kv<1x17xbf16, page = 64, panel = 16>)
 func.func @step(%q: tensor<?x3x17xf32>, %k: tensor<?x1x17xf32>, %batch: !llm.batch) {
   %kv = llm.use_state @kv : !llm.kv<1x17xf32>

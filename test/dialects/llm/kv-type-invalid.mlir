@@ -40,7 +40,7 @@ func.func private @f(!llm.kv<3x64xf32, page = 40, panel = 16>)
 
 // -----
 
-// expected-error@+1 {{unknown parameter 'pages' (known = page panel pack)}}
+// expected-error@+1 {{unknown parameter 'pages' (known = value latent page panel pack)}}
 func.func private @f(!llm.kv<3x64xf32, pages = 64>)
 
 // -----
@@ -62,3 +62,23 @@ func.func private @f(!llm.kv<3x64xbf16, pack = 2>)
 
 // expected-error@+1 {{the cache is 72 x 'bf16' in pages of 64 and panels of 16}}
 func.func private @f(!llm.kv<3x72xbf16, page = 64, panel = 16, pack = 2>)
+
+// -----
+
+// expected-error@+1 {{pack is 2, which takes values as wide as keys; the cache has keys of 64 channels and values of 128}}
+func.func private @f(!llm.kv<3x64xbf16, value = 128, page = 64, panel = 16, pack = 2>)
+
+// -----
+
+// expected-error@+1 {{cache has values of 32 channels and latent ones of 16, expected one of them}}
+func.func private @f(!llm.kv<3x64xf32, value = 32, latent = 16>)
+
+// -----
+
+// expected-error@+1 {{cache has values of 65 channels, expected 1 to 64}}
+func.func private @f(!llm.kv<1x64xf32, latent = 65>)
+
+// -----
+
+// expected-error@+1 {{cache has values of -1 channels, expected 1 to 89478485}}
+func.func private @f(!llm.kv<3x64xf32, value = -1>)

@@ -1,8 +1,8 @@
 // RUN: llmc-opt %s --verify-diagnostics --split-input-file
 
-func.func @rms_norm_c1(%x: tensor<?x2x4xf32>, %w: !llm.weight<8>) {
-  // expected-error@+1 {{'llm.rms_norm' op has a weight of [8], expected [4]}}
-  %y = llm.rms_norm %x, %w {eps = 1.0e-6 : f32} : tensor<?x2x4xf32>, !llm.weight<8>
+func.func @rms_norm_c1(%x: tensor<?x2x4xf32>, %w: !llm.weight<3>) {
+  // expected-error@+1 {{'llm.rms_norm' op has a weight of [3], expected [4], or [8] for heads with their own}}
+  %y = llm.rms_norm %x, %w {eps = 1.0e-6 : f32} : tensor<?x2x4xf32>, !llm.weight<3>
   return
 }
 

@@ -1,12 +1,12 @@
 // RUN: llmc-opt %s --verify-diagnostics --split-input-file
 
-// expected-error@+1 {{weight has 0 dimensions, expected one or two}}
+// expected-error@+1 {{weight has 0 dimensions, expected one to three}}
 func.func private @f(!llm.weight<>)
 
 // -----
 
-// expected-error@+1 {{weight has 3 dimensions, expected one or two}}
-func.func private @f(!llm.weight<1x2x3>)
+// expected-error@+1 {{weight has 4 dimensions, expected one to three}}
+func.func private @f(!llm.weight<1x2x3x4>)
 
 // -----
 
@@ -30,8 +30,8 @@ func.func private @f(!llm.weight<4x4, f32, tiles = 4>)
 
 // -----
 
-// expected-error@+1 {{form plain is for vectors, the weight has 2 dimensions}}
-func.func private @f(!llm.weight<4x4, plain>)
+// expected-error@+1 {{form plain is for vectors and small matrices, the weight has 3 dimensions}}
+func.func private @f(!llm.weight<2x4x4, plain>)
 
 // -----
 
@@ -45,7 +45,7 @@ func.func private @f(!llm.weight<4x4, f32, tile = 64>)
 
 // -----
 
-// expected-error@+1 {{only a matrix has tiles, the weight has 1 dimension}}
+// expected-error@+1 {{only matrices have tiles, the weight has 1 dimension}}
 func.func private @f(!llm.weight<4, f32, tile = 64, panel = 64>)
 
 // -----
@@ -70,7 +70,7 @@ func.func private @f(!llm.weight<4x4, i8, tile = 64, panel = 64>)
 
 // -----
 
-// expected-error@+1 {{only a matrix with two halves of rows is interleaved, the weight has 5 rows and 2 dimensions}}
+// expected-error@+1 {{only matrices with two halves of rows are interleaved, the weight has 5 rows and 2 dimensions}}
 func.func private @f(!llm.weight<5x4, f32, tile = 64, panel = 64, interleave = 32>)
 
 // -----

@@ -1,5 +1,6 @@
 // The order and the rounding of each product, by hand and against the definition, at sizes around a panel and a group.
 #include "lib/reference/TileKernels.h"
+#include "lib/reference/AttentionFormulas.h"
 #include "lib/reference/Formulas.h"
 #include "lib/weights/SmallFloats.h"
 #include <cmath>
@@ -203,7 +204,7 @@ TEST(Attend, PagedAgainstContiguous) {
           }
           // Six query heads, three per key-value head.
           std::vector<float> query = random(3 * width, 7), expected(3 * width), actual(3 * headDim);
-          attendRow(query, keys, values, position, {6, heads, headDim, 0.3f, cap, window}, expected);
+          attendRow(query, {keys, values, heads, headDim, headDim}, position, {6, 0.3f, cap, window}, expected);
           for (int64_t head = 0; head < heads; ++head) {
             const size_t first = static_cast<size_t>(head) * actual.size();
             attend({query.data() + first, actual.size()}, cache, head, position, {0.3f, cap, window}, actual);
@@ -237,7 +238,7 @@ TEST(Attend, PairsAgainstContiguous) {
   std::ranges::transform(query, query.begin(), roundToBf16);
   for (int64_t window : {0, 37})
     for (int64_t span : {0, 64}) {
-      attendRow(query, keys, values, position, {1, 1, headDim, 0.3f, 0, window}, expected);
+      attendRow(query, {keys, values, 1, headDim, headDim}, position, {1, 0.3f, 0, window}, expected);
       attend(query, cache, 0, position, {0.3f, 0, window, span}, actual);
       for (size_t i = 0; i < actual.size(); ++i)
         // Each weight is off by up to 2^-9 of itself, their sum too; values are at most 1.

@@ -1,0 +1,94 @@
+#include "passes/CheckTileForms.h"
+#include "dialects/llm/LlmShapes.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace llmc {
+namespace {
+
+// What an op asks for that no kernel does, as it continues the op's name; nothing when there is a kernel.
+using Missing = std::optional<std::string>;
+
+Missing missing(llm::KvType kv) {
+  if (kv.getLatent())
+    return " of a latent cache";
+  if (kv.getValueDim() != kv.getHeadDim())
+    return " of a cache whose values are not as wide as its keys";
+  return std::nullopt;
+}
+
+Missing missing(llm::KvAppendOp op) { return missing(op.getKv().getType()); }
+
+Missing missing(llm::AttentionOp op) {
+  if (op.getSinks())
+    return " with sinks";
+  if (op.getSelected())
+    return " at selected positions";
+  if (op.getChunk() != 0)
+    return " in chunks";
+  if (op.getAlibi())
+    return " with alibi";
+  return missing(op.getKv().getType());
+}
+
+Missing missing(llm::RmsNormOp op) {
+  if (!op.getWeight())
+    return " without a weight";
+  if (cast<llm::WeightType>(op.getWeight().getType()).getShape()[0] != llm::channelsOf(op.getType()))
+    return " with gains for every head";
+  return std::nullopt;
+}
+
+Missing missing(llm::RopeOp op) {
+  if (op.getPairing() != llm::Pairing::Halves)
+    return " of adjacent pairs";
+  if (op.getFirst() != 0)
+    return " behind the first channel";
+  if (op.getInverse())
+    return " inverted";
+  return std::nullopt;
+}
+
+Missing missing(llm::GatedActivationOp op) {
+  llm::Activation known[] = {llm::Activation::Silu, llm::Activation::GeluTanh, llm::Activation::Gelu};
+  if (!llvm::is_contained(known, op.getActivation()))
+    return " by functions other than silu, gelu_tanh and gelu";
+  return std::nullopt;
+}
+
+Missing missing(llm::ScaleOp op) {
+  if (!op.getOffset().isZero())
+    return " with an offset";
+  return std::nullopt;
+}
+
+Missing missing(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Missing>(op)
+      .Case<llm::AttentionOp, llm::GatedActivationOp, llm::KvAppendOp, llm::RmsNormOp, llm::RopeOp, llm::ScaleOp>(
+          [](auto known) { return missing(known); })
+      .Case<llm::WeightOp, llm::StateOp, llm::UseWeightOp, llm::UseStateOp, llm::EmbeddingOp, llm::LinearOp,
+            llm::FusedLinearOp, llm::AddOp, llm::SoftcapOp, llm::SelectRowsOp, llm::RecordOp, llm::SplitHeadsOp,
+            llm::MergeHeadsOp, llm::RopeTableOp>([](auto) { return std::nullopt; })
+      .Default([](Operation *other) {
+        return isa_and_nonnull<llm::LlmDialect>(other->getDialect()) ? Missing("") : std::nullopt;
+      });
+}
+
+} // namespace
+
+LogicalResult checkTileForms(ModuleOp module) {
+  llvm::StringSet<> said; // one error for a cause, not one for each layer
+  module.walk([&](Operation *op) {
+    Missing what = missing(op);
+    if (!what)
+      return;
+    std::string name = (op->getName().getStringRef() + *what).str();
+    if (said.insert(name).second)
+      op->emitError() << "no kernel for " << name << " yet";
+  });
+  return success(said.empty());
+}
+
+} // namespace llmc
