@@ -235,3 +235,22 @@ LogicalResult RecurrentType::verify(function_ref<InFlightDiagnostic()> emitError
   }
   return success();
 }
+
+int64_t RecurrentType::blockLanes() const {
+  auto padded = [](int64_t size) { return (size + stateLanes - 1) / stateLanes * stateLanes; };
+  if (lanesAreKeys())
+    return std::min<int64_t>(64, padded(getKeys()));
+  // Two vectors, whose 16 KB for 128 keys stay in the first-level cache; or whole heads where values fill no vectors.
+  return getValues() % 32 == 0 ? 32 : getValues() % stateLanes == 0 ? stateLanes : padded(getValues());
+}
+
+int64_t RecurrentType::blocksPerHead() const {
+  int64_t lanes = lanesAreKeys() ? getKeys() : getValues();
+  return (lanes + blockLanes() - 1) / blockLanes();
+}
+
+int64_t RecurrentType::placeOf(int64_t head, int64_t key, int64_t value) const {
+  auto [lane, line] = lanesAreKeys() ? std::pair(key, value) : std::pair(value, key);
+  int64_t block = head * blocksPerHead() + lane / blockLanes();
+  return (block * linesPerBlock() + line) * blockLanes() + lane % blockLanes();
+}

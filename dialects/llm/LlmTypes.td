@@ -90,12 +90,22 @@ def Llm_RecurrentType : Llm_Type<"Recurrent", "recurrent"> {
   let summary = "the state of fixed size that one layer keeps of every sequence";
   let description = [{
     `!llm.recurrent<4x16x32>`: heads x keys x values of f32, zero before a sequence's first row. A sequence owns one slot.
+    There a head lies in blocks: of values, with a line of lanes for each key, or, where values are fewer than 16, of
+    keys, with a line for each value. docs/weight-layouts.md has the bytes.
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$keys, "int64_t":$values);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t elements() const { return getHeads() * getKeys() * getValues(); }
+    bool lanesAreKeys() const { return getValues() < stateLanes; }
+    /// Keys or values that lie side by side in a line, padding included.
+    int64_t blockLanes() const;
+    int64_t blocksPerHead() const;
+    int64_t linesPerBlock() const { return lanesAreKeys() ? getValues() : getKeys(); }
+    /// Of a slot, in f32: where an element lies; and how many bytes all take.
+    int64_t placeOf(int64_t head, int64_t key, int64_t value) const;
+    int64_t bytes() const { return 4 * getHeads() * blocksPerHead() * linesPerBlock() * blockLanes(); }
   }];
 }
 

@@ -99,8 +99,8 @@ LogicalResult TaskOp::verify() {
   if (getBody().getNumArguments() < 2 || !getRow().getType().isIndex() || !getColumn().getType().isIndex()) // C2
     return emitOpError() << "needs a row and a column index as its first two arguments";
   for (BlockArgument argument : getOperandArguments())
-    if (!isa<RowsType, llm::WeightType, llm::KvType, llm::BatchType>(argument.getType())) // C3
-      return emitOpError() << "takes " << argument.getType() << ", expected rows, a weight, a cache or the batch";
+    if (!isa<RowsType, llm::WeightType, llm::KvType, llm::RecurrentType, llm::BatchType>(argument.getType())) // C3
+      return emitOpError() << "takes " << argument.getType() << ", expected rows, a weight, a state or the batch";
   return success();
 }
 

@@ -32,7 +32,7 @@ def Tile_TaskOp : Tile_Op<"task", [Symbol, IsolatedFromAbove, NoTerminator, Sing
     The body's arguments are the row, the index of the column tile, and the task's operands. The grid is all rows of the
     space times `columns` tiles. A task whose arguments hold no dot has one column tile.
 
-    (C1) columns >= 1. (C2) the first two arguments are indices. (C3) the others are rows, weights, caches or the batch.
+    (C1) columns >= 1. (C2) the first two arguments are indices. (C3) the others are rows, weights, states or the batch.
     ```mlir
     tile.task @add rows(%row, %column of 9) (%a: !tile.rows<576>, %out: !tile.rows<576>) {
       %c64 = arith.constant 64 : index

@@ -1,6 +1,8 @@
 // What makes the closures of a TileTask: a rule for each op that a task may hold. TaskArithmetic.cpp has those of arith
-// and math, TaskTileOps.cpp those of tile.
+// and math, TaskTileOps.cpp those of tile, TaskStateOps.cpp those that keep a
+// recurrent state.
 #pragma once
+#include "lib/reference/RecurrentKernels.h"
 #include "lib/reference/TileTask.h"
 #include "lib/weights/PackedLayout.h"
 
@@ -45,6 +47,8 @@ private:
   mlir::FailureOr<Instruction> rule(tile::WhenOp op);
   mlir::FailureOr<Instruction> rule(tile::AppendOp op);
   mlir::FailureOr<Instruction> rule(tile::AttendOp op);
+  mlir::FailureOr<Instruction> rule(tile::ConvolveOp op);
+  mlir::FailureOr<Instruction> rule(tile::RecurOp op);
 
   template <typename F> Instruction unary(mlir::Operation &op, F f) {
     Slot in = slot(op.getOperand(0)), out = slot(op.getResult(0));
@@ -80,6 +84,8 @@ private:
   /// Layout of a packed weight; an error at `op` when it is none.
   mlir::FailureOr<PackedLayout> layout(mlir::Operation *op, llm::WeightType type);
   mlir::FailureOr<std::function<CacheView(int64_t)>> cache(mlir::Value kv);
+  /// The state of a row's sequence.
+  std::function<StateView(int64_t)> recurrentState(mlir::Value state);
 
   TileTask &task;
   llvm::DenseMap<mlir::Value, Slot> slots;

@@ -237,8 +237,8 @@ FailureOr<std::function<CacheView(int64_t)>> TaskCompiler::cache(Value value) {
   return std::function<CacheView(int64_t)>([=](int64_t row) {
     const llmc_batch &batch = *memory->batch;
     const int32_t *pages = batch.page_table + static_cast<int64_t>(batch.token_sequence[row]) * batch.page_table_stride;
-    return CacheView{memory->kv,      memory->pageBytes, argument->kvOffset, pages,   kv.getHeads(),
-                     kv.getHeadDim(), kv.getPage(),      kv.getPanel(),      element, kv.hasPairs()};
+    return CacheView{memory->kv,      memory->pageBytes, argument->stateOffset, pages,   kv.getHeads(),
+                     kv.getHeadDim(), kv.getPage(),      kv.getPanel(),         element, kv.hasPairs()};
   });
 }
 

@@ -24,7 +24,7 @@ namespace llmc::reference {
 class TileStep {
 public:
   TileStep(TileInterpreter &owner, const llmc_batch &batch, std::vector<Matrix> *records)
-      : owner(owner), memory{&batch, owner.kv.data(), owner.pageBytes, records} {}
+      : owner(owner), memory{&batch, owner.kv.data(), owner.pageBytes, owner.slots.data(), owner.slotBytes, records} {}
   LogicalResult run(func::FuncOp step);
   Matrix logits() const;
 
@@ -62,21 +62,29 @@ TileInterpreter::TileInterpreter(ModuleOp module, PackedWeightProvider &weights)
 TileInterpreter::~TileInterpreter() = default;
 
 FailureOr<std::unique_ptr<TileInterpreter>> TileInterpreter::create(ModuleOp module, PackedWeightProvider &weights,
-                                                                    int64_t numPages) {
+                                                                    int64_t numPages, int64_t numSlots) {
   auto step = module.lookupSymbol<func::FuncOp>("step");
   if (!step || step.isExternal())
     return module.emitError() << "module has no function @step with a body";
   if (step.getNumArguments() != 1 || !isa<llm::BatchType>(step.getArgumentTypes()[0]))
     return step.emitError() << "@step is " << step.getFunctionType() << ", expected it to take !llm.batch alone";
   std::unique_ptr<TileInterpreter> interpreter(new TileInterpreter(module, weights));
-  if (failed(interpreter->placeStates(numPages)) || failed(interpreter->compileTasks()))
+  if (failed(interpreter->placeStates(numPages, numSlots)) || failed(interpreter->compileTasks()))
     return failure();
   return interpreter;
 }
 
-LogicalResult TileInterpreter::placeStates(int64_t pages) {
+LogicalResult TileInterpreter::placeStates(int64_t pages, int64_t slotCount) {
   numPages = pages;
+  numSlots = slotCount;
   for (auto state : module.getOps<llm::StateOp>()) {
+    if (auto recurrent = dyn_cast<llm::RecurrentType>(state.getType())) {
+      stateOffsets[state.getSymName().str()] = slotBytes;
+      slotBytes += (recurrent.bytes() + 63) / 64 * 64; // of a type: at most 2^34
+      if (slotBytes > maxCacheBytes)
+        return state.emitOpError() << "makes slots of more than " << maxCacheBytes << " bytes";
+      continue;
+    }
     auto type = dyn_cast<llm::KvType>(state.getType());
     if (!type || !type.isPaged() || (positionsPerPage && positionsPerPage != type.getPage()))
       return state.emitOpError() << "is " << state.getType() << ", expected pages"
@@ -94,7 +102,11 @@ LogicalResult TileInterpreter::placeStates(int64_t pages) {
   if (pages < 0 || !(CheckedSize(static_cast<uint64_t>(pages)) * static_cast<uint64_t>(pageBytes)).fits(maxCacheBytes))
     return module.emitError() << "a cache of " << pages << " pages of " << pageBytes << " bytes is too large, at most "
                               << maxCacheBytes << " bytes";
+  if (numSlots < 0 || (slotBytes > 0 && numSlots > maxCacheBytes / slotBytes))
+    return module.emitError() << numSlots << " slots of " << slotBytes << " bytes are too large, at most "
+                              << maxCacheBytes << " bytes";
   kv.resize(static_cast<size_t>(pages * pageBytes));
+  slots.resize(static_cast<size_t>(numSlots * slotBytes));
   return success();
 }
 
@@ -118,6 +130,9 @@ LogicalResult TileInterpreter::checkBatch(const llmc_batch &batch) {
     if (length < 0 || used > batch.page_table_stride)
       return refuse("gives sequence " + std::to_string(s) + " " + std::to_string(length) + " positions, but " +
                     std::to_string(batch.page_table_stride) + " pages");
+    if (slotBytes > 0 && (batch.state_slots[s] < 0 || batch.state_slots[s] >= numSlots))
+      return refuse("gives sequence " + std::to_string(s) + " slot " + std::to_string(batch.state_slots[s]) + " of " +
+                    std::to_string(numSlots));
     for (int64_t p = 0; p < used; ++p) {
       const int64_t page = batch.page_table[static_cast<int64_t>(s) * batch.page_table_stride + p];
       if (page < 0 || page >= numPages)
@@ -243,7 +258,7 @@ LogicalResult TileStep::evaluate(tile::LaunchOp op, Frame &frame) {
     if (auto *rows = std::get_if<std::shared_ptr<Rows>>(&value))
       argument.rows = rows->get();
     if (auto *state = std::get_if<llm::StateOp>(&value))
-      argument.kvOffset = owner.stateOffsets.at(state->getSymName().str());
+      argument.stateOffset = owner.stateOffsets.at(state->getSymName().str());
     auto *weight = std::get_if<llm::WeightOp>(&value);
     if (!weight)
       continue;

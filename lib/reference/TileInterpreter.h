@@ -39,12 +39,13 @@ struct TileOutput {
   std::vector<Matrix> records; // [index], of every row; when asked for
 };
 
-/// Owns `numPages` cache pages, zero at first; the caller's batches say which sequence uses which.
+/// Owns `numPages` cache pages and `numSlots` slots of recurrent state, zero at first; the caller's batches say which
+/// sequence uses which.
 class TileInterpreter {
 public:
   /// Keeps references to both; the module must not change while the interpreter lives.
   static mlir::FailureOr<std::unique_ptr<TileInterpreter>> create(mlir::ModuleOp module, PackedWeightProvider &weights,
-                                                                  int64_t numPages);
+                                                                  int64_t numPages, int64_t numSlots = 0);
   ~TileInterpreter();
 
   /// Runs @step. A batch that contradicts itself or names a missing page is an error at the module.
@@ -53,11 +54,12 @@ public:
   int64_t pagePositions() const { return positionsPerPage; }
   int64_t bytesPerPage() const { return pageBytes; }
   std::span<const uint8_t> cache() const { return kv; }
+  std::span<const uint8_t> states() const { return slots; }
 
 private:
   friend class TileStep;
   TileInterpreter(mlir::ModuleOp module, PackedWeightProvider &weights);
-  mlir::LogicalResult placeStates(int64_t numPages);
+  mlir::LogicalResult placeStates(int64_t numPages, int64_t numSlots);
   mlir::LogicalResult compileTasks();
   mlir::LogicalResult checkBatch(const llmc_batch &batch);
 
@@ -65,8 +67,8 @@ private:
   PackedWeightProvider *weights;
   std::map<std::string, int64_t> stateOffsets;
   std::map<std::string, std::unique_ptr<TileTask>> tasks;
-  int64_t positionsPerPage = 0, pageBytes = 0, numPages = 0;
-  std::vector<uint8_t> kv;
+  int64_t positionsPerPage = 0, pageBytes = 0, numPages = 0, slotBytes = 0, numSlots = 0;
+  std::vector<uint8_t> kv, slots;
 };
 
 } // namespace llmc::reference

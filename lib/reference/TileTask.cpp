@@ -35,7 +35,7 @@ LogicalResult TileTask::run(std::vector<TaskArgument> launched, const StepMemory
 
 LogicalResult TaskCompiler::addSlot(Value value) {
   Type type = value.getType();
-  if (isa<tile::RowsType, llm::WeightType, llm::KvType, llm::BatchType>(type))
+  if (isa<tile::RowsType, llm::WeightType, llm::KvType, llm::RecurrentType, llm::BatchType>(type))
     return success();
   Slot slot;
   slot.size = 1;
@@ -93,7 +93,8 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::compile(Operation &op) {
   return llvm::TypeSwitch<Operation *, FailureOr<Instruction>>(&op)
       .Case<arith::ConstantOp, arith::CmpFOp, arith::SelectOp, tile::LoadOp, tile::StoreOp, tile::LoadVectorOp,
             tile::GatherOp, tile::BatchOp, tile::RecordOp, tile::DotOp, tile::QuantizeOp, tile::ScaledDotOp,
-            tile::ReduceOp, tile::SplatOp, tile::SliceOp, tile::ConcatOp, tile::WhenOp, tile::AppendOp, tile::AttendOp>(
+            tile::ReduceOp, tile::SplatOp, tile::SliceOp, tile::ConcatOp, tile::WhenOp, tile::AppendOp, tile::AttendOp,
+            tile::ConvolveOp, tile::RecurOp>(
           [&](auto known) { return rule(known); })
       .Default([](Operation *unknown) -> FailureOr<Instruction> {
         return unknown->emitOpError() << "has no reference implementation in a task";

@@ -19,7 +19,7 @@ using Rows = Matrix;
 struct TaskArgument {
   Rows *rows = nullptr;
   const uint8_t *weight = nullptr;
-  int64_t kvOffset = 0;
+  int64_t stateOffset = 0; // of a cache in a page, of a recurrent state in a slot
 };
 
 /// What every task of a step sees.
@@ -27,6 +27,8 @@ struct StepMemory {
   const llmc_batch *batch = nullptr;
   uint8_t *kv = nullptr;
   int64_t pageBytes = 0;
+  uint8_t *state = nullptr;
+  int64_t stateBytes = 0;                 // of a slot
   std::vector<Matrix> *records = nullptr; // null: nobody asked
 };
 

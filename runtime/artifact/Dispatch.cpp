@@ -21,6 +21,7 @@ constexpr Count counts[] = {
     {"weight_bytes", &KernelCost::weightBytes},
     {"row_bytes", &KernelCost::rowBytes},
     {"position_bytes", &KernelCost::positionBytes},
+    {"sequence_bytes", &KernelCost::sequenceBytes},
     {"window", &KernelCost::window},
 };
 

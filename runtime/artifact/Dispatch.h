@@ -20,12 +20,13 @@ struct KernelCost {
   int64_t weightBytes = 0;      // read once, however many rows there are
   int64_t rowBytes = 0;         // activations, cache and embedding rows read and written per row
   int64_t positionBytes = 0;    // of the cache, read once per position that any row of a sequence sees
+  int64_t sequenceBytes = 0;    // of the recurrent state, read and written once per sequence
   int64_t window = 0;           // most positions that a row sees; 0: all
 };
 
 struct KernelEntry {
   std::string name;  // of the task: "full_attention.0"
-  std::string shape; // "rows", "dot", "quantized_dot", "attend"
+  std::string shape; // "rows", "dot", "quantized_dot", "attend", "recurrent"
   std::string
       instruction; // that multiplies: "fma"; with matrix tiles that of many rows and that of few: "tdpbssd+vpdpbusd"
   std::string reason;

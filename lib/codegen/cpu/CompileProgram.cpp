@@ -18,7 +18,7 @@ using namespace llmc::cpu;
 
 namespace {
 
-constexpr const char *kShapeNames[] = {"rows", "dot", "quantized_dot", "attend"};
+constexpr const char *kShapeNames[] = {"rows", "dot", "quantized_dot", "attend", "recurrent"};
 
 // The unit in textual form, which is all that its object depends on.
 UnitText textOf(StringRef name, ModuleOp module, const CompileOptions &options) {

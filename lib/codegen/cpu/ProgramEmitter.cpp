@@ -101,7 +101,9 @@ LogicalResult FunctionEmitter::emitOp(KernelBuilder &k, Operation &op) {
     FailureOr<int64_t> offset = offsetOf<llm::StateOp>(op, use.getSymbolAttr().getAttr());
     if (failed(offset))
       return failure();
-    values[use] = k.at(field(offsetof(llmc_step_context, kv)), k.i64(*offset));
+    bool recurrent = isa<llm::RecurrentType>(use.getType());
+    values[use] =
+        k.at(field(recurrent ? offsetof(llmc_step_context, state) : offsetof(llmc_step_context, kv)), k.i64(*offset));
     return success();
   }
   if (auto launch = dyn_cast<tile::LaunchOp>(op))
@@ -188,6 +190,8 @@ FailureOr<PlanFacts> llmc::cpu::planFactsOf(ModuleOp program) {
   PlanFacts plan;
   plan.maxTokens = tokens.getInt();
   plan.pageBytes = page.getInt();
+  if (auto state = program->getAttrOfType<IntegerAttr>("llmc.state_bytes"))
+    plan.stateBytes = state.getInt();
   return plan;
 }
 

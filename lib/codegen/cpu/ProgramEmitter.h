@@ -7,7 +7,8 @@ namespace llmc::cpu {
 // The call with which this worker meets the others of the step; `context` is the step's.
 void emitBarrier(KernelBuilder &kernel, mlir::Value context);
 
-// The facts that the memory plan left on the module (llmc.max_tokens, llmc.page_bytes).
+// The facts that the memory plan left on the module (llmc.max_tokens, llmc.page_bytes and, where
+// there is recurrent state, llmc.state_bytes).
 mlir::FailureOr<PlanFacts> planFactsOf(mlir::ModuleOp program);
 
 // For every task that is launched: which of its operands are the step's logits. A task must not be launched both ways.

@@ -192,9 +192,11 @@ void RowProgram::prepare(Value tile) {
     bindMemory(quantize.getScales(), scales);
     return;
   }
-  if (isa<tile::DotOp, tile::ScaledDotOp, tile::AttendOp>(op))
-    return error(op, "is used before it is computed: a task holds one dot or one attend, and nothing that feeds it may "
-                     "depend on its result");
+  if (isa<tile::DotOp, tile::ScaledDotOp, tile::AttendOp, tile::RecurOp, tile::ConvolveOp>(op))
+    return error(
+        op,
+        "is used before it is computed: a task holds one dot, attend, recur or convolve, and nothing that feeds it may "
+        "depend on its result");
   if (task.kept.contains(tile))
     return keep(tile);
   prepareOperands(op);

@@ -13,6 +13,7 @@ namespace llmc::cpu {
 struct PlanFacts {
   int64_t maxTokens = 0;
   int64_t pageBytes = 0;
+  int64_t stateBytes = 0; // of a slot
 };
 
 // What all parts of one task's kernel share.

@@ -10,7 +10,7 @@ using namespace llmc::cpu;
 namespace {
 
 constexpr int64_t kMaxRowBlock = 128, kMaxTiledRowBlock = 256;
-constexpr StringLiteral kShapeNames[] = {"rows", "dot", "quantized_dot", "attend"};
+constexpr StringLiteral kShapeNames[] = {"rows", "dot", "quantized_dot", "attend", "recurrent"};
 
 int64_t registersPerVector(const CpuTarget &target) { return 512 / target.vectorBits; }
 
@@ -86,6 +86,15 @@ Schedule chooseAttend(tile::AttendOp op, const CpuTarget &target) {
   return schedule;
 }
 
+Schedule chooseRecurrent(tile::TaskOp task) {
+  Schedule schedule;
+  schedule.shape = TaskShape::Recurrent;
+  schedule.instruction = "fma";
+  schedule.reason = findOp<tile::ConvolveOp>(task) ? "a convolution: rows of a sequence in order"
+                                                   : "linear attention: rows of a sequence in order";
+  return schedule;
+}
+
 Schedule choose(tile::TaskOp task, const CpuTarget &target) {
   switch (shapeOf(task)) {
   case TaskShape::Dot:
@@ -94,6 +103,8 @@ Schedule choose(tile::TaskOp task, const CpuTarget &target) {
     return chooseQuantized(findOp<tile::ScaledDotOp>(task).getWeight().getType(), target);
   case TaskShape::Attend:
     return chooseAttend(findOp<tile::AttendOp>(task), target);
+  case TaskShape::Recurrent:
+    return chooseRecurrent(task);
   case TaskShape::Rows:
     break;
   }
@@ -110,6 +121,8 @@ TaskShape llmc::cpu::shapeOf(tile::TaskOp task) {
     return TaskShape::Dot;
   if (findOp<tile::ScaledDotOp>(task))
     return TaskShape::QuantizedDot;
+  if (findOp<tile::RecurOp>(task) || findOp<tile::ConvolveOp>(task))
+    return TaskShape::Recurrent;
   return findOp<tile::AttendOp>(task) ? TaskShape::Attend : TaskShape::Rows;
 }
 

@@ -5,7 +5,7 @@
 
 namespace llmc::cpu {
 
-enum class TaskShape { Rows, Dot, QuantizedDot, Attend };
+enum class TaskShape { Rows, Dot, QuantizedDot, Attend, Recurrent };
 
 struct Schedule {
   TaskShape shape = TaskShape::Rows;

@@ -68,6 +68,26 @@ private:
     cost.window = static_cast<int64_t>(op.getWindow());
   }
 
+  // A few operations for every element of the state that the tile covers, which is read and written once for all rows
+  // of a sequence.
+  void countState(llm::RecurrentType state, int64_t elements, int64_t operations, int64_t times) {
+    cost.otherOperations += operations * elements * times;
+    cost.sequenceBytes += 2 * state.bytes() / static_cast<int64_t>(task.getColumns()) * times;
+  }
+
+  void countRecur(tile::RecurOp op, int64_t times) {
+    llm::RecurrentType state = op.getState().getType();
+    // Two sums and the update with beta, else the update and one sum; and the decay.
+    int64_t operations = (op.getBeta() ? 6 : 4) + (op.getDecay() ? 1 : 0);
+    countState(state, state.getKeys() * elementsOf(op.getValue().getType()), operations, times);
+  }
+
+  void countConvolve(tile::ConvolveOp op, int64_t times) {
+    llm::RecurrentType state = op.getState().getType();
+    countState(state, elementsOf(op.getInput().getType()), 2 * (state.getValues() + 1), times);
+    cost.weightBytes += packedBytes(op.getWeight().getType()) / static_cast<int64_t>(task.getColumns()) * times;
+  }
+
   void countOp(Operation &op, int64_t times) {
     llvm::TypeSwitch<Operation *>(&op)
         .Case([&](tile::DotOp dot) { countProduct(dot.getWeight().getType(), 1); })
@@ -75,6 +95,8 @@ private:
           countProduct(dot.getWeight().getType(), elementBytes(dot.getCodes().getType()));
         })
         .Case([&](tile::AttendOp attend) { countAttend(attend, times); })
+        .Case([&](tile::RecurOp recur) { countRecur(recur, times); })
+        .Case([&](tile::ConvolveOp convolve) { countConvolve(convolve, times); })
         .Case([&](tile::LoadOp load) { cost.rowBytes += 4 * elementsOf(load.getType()) * times; })
         .Case([&](tile::StoreOp store) { cost.rowBytes += 4 * elementsOf(store.getValue().getType()) * times; })
         .Case([&](tile::LoadVectorOp load) { cost.weightBytes += 4 * elementsOf(load.getType()) * times; })

@@ -1,9 +1,10 @@
-// The three shapes of a task: plain rows, a dot with what comes before and after it, and attention.
+// The shapes of a task: plain rows and a dot with what comes before and after it are here.
 #include "lib/codegen/cpu/TaskEmitter.h"
 #include "lib/codegen/cpu/AttendTask.h"
 #include "lib/codegen/cpu/CompileUnits.h"
 #include "lib/codegen/cpu/DotKernels.h"
 #include "lib/codegen/cpu/MatrixTiles.h"
+#include "lib/codegen/cpu/RecurrentTask.h"
 #include "runtime/llmc_abi.h"
 
 using namespace mlir;
@@ -63,6 +64,8 @@ LogicalResult TaskEmitter::emit() {
     return emitDot();
   case TaskShape::Attend:
     return emitAttendTask(k, task, schedule);
+  case TaskShape::Recurrent:
+    return emitRecurrentTask(k, task);
   }
   return failure();
 }

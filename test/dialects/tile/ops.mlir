@@ -121,3 +121,25 @@ tile.task @cache rows(%row, %head of 3) (%r: !tile.rows<576>, %kv: !llm.kv<3x64x
   // CHECK: tile.attend %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] partials %{{.+}} : !tile.rows<864> {scale = 1.250000e-01 : f32, softcap = 0.000000e+00 : f32, span = 128 : i64, window = 0 : i64} : tensor<192xf32>
   %s = tile.attend %q, %kv[%head], %batch[%row] partials %p : !tile.rows<864> {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64, span = 128 : i64} : tensor<192xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
 }
+
+// CHECK: tile.task @recurrent
+tile.task @recurrent rows(%row, %column of 4) (%r: !tile.rows<128>, %state: !llm.recurrent<4x16x32>, %batch: !llm.batch) {
+  %q = tile.load %r[%row, %column] : !tile.rows<128> -> tensor<16xf32>
+  %k = tile.load %r[%row, %column] : !tile.rows<128> -> tensor<16xf32>
+  %v = tile.load %r[%row, %column] : !tile.rows<128> -> tensor<32xf32>
+  %a = tile.load %r[%row, %column] : !tile.rows<128> -> tensor<16xf32>
+  %b = tile.load %r[%row, %column] : !tile.rows<128> -> tensor<1xf32>
+  // CHECK: tile.recur %{{.+}}, %{{.+}}, %{{.+}} decay %{{.+}} beta %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] : tensor<16xf32>, tensor<32xf32> decay tensor<16xf32> beta tensor<1xf32>, <4x16x32>
+  %o = tile.recur %q, %k, %v decay %a beta %b, %state[%column], %batch[%row] : tensor<16xf32>, tensor<32xf32> decay tensor<16xf32> beta tensor<1xf32>, !llm.recurrent<4x16x32>
+  // CHECK: tile.recur %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] : tensor<16xf32>, tensor<32xf32>, <4x16x32>
+  %p = tile.recur %q, %k, %v, %state[%column], %batch[%row] : tensor<16xf32>, tensor<32xf32>, !llm.recurrent<4x16x32>
+}
+
+// CHECK: tile.task @convolve
+tile.task @convolve rows(%row, %column of 9) (%r: !tile.rows<576>, %w: !llm.weight<576x4, f32, tile = 64, panel = 64>, %state: !llm.recurrent<1x576x3>, %batch: !llm.batch) {
+  %c64 = arith.constant 64 : index
+  %at = arith.muli %column, %c64 : index
+  %x = tile.load %r[%row, %at] : !tile.rows<576> -> tensor<64xf32>
+  // CHECK: tile.convolve %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}, %{{.+}}[%{{.+}}] : tensor<64xf32>, <576x4, f32, tile = 64, panel = 64>, <1x576x3>
+  %y = tile.convolve %x, %w[%column], %state, %batch[%row] : tensor<64xf32>, !llm.weight<576x4, f32, tile = 64, panel = 64>, !llm.recurrent<1x576x3>
+}

@@ -14,7 +14,7 @@ tile.task @task_c1 rows(%row, %column of 0) () {
 
 // -----
 
-// expected-error@+1 {{'tile.task' op takes 'tensor<4xf32>', expected rows, a weight, a cache or the batch}}
+// expected-error@+1 {{'tile.task' op takes 'tensor<4xf32>', expected rows, a weight, a state or the batch}}
 tile.task @task_c3 rows(%row, %column of 1) (%x: tensor<4xf32>) {
 }
 

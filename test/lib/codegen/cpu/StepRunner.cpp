@@ -32,6 +32,7 @@ Batch::Batch(const std::vector<Sequence> &sequences, int32_t pagePositions) {
       tokenSequence.push_back(index);
     }
     length.push_back(total);
+    stateSlots.push_back(index);
     queryStart.push_back(rows());
   }
   numPages = pageTableStride * static_cast<int32_t>(sequences.size());
@@ -99,6 +100,7 @@ void StepProgram::run(const Batch &batch, const Memory &memory, int workers) {
       context.weights = memory.weights;
       context.arena = memory.arena;
       context.kv = memory.kv;
+      context.state = memory.state;
       context.scratch = scratch.data();
       context.logits = memory.logits;
       context.record = memory.record;

@@ -44,7 +44,7 @@ public:
   ~StepProgram();
 
   struct Memory {
-    uint8_t *weights = nullptr, *arena = nullptr, *kv = nullptr;
+    uint8_t *weights = nullptr, *arena = nullptr, *kv = nullptr, *state = nullptr;
     float *logits = nullptr, *record = nullptr;
     int64_t recordRows = 0;
   };

@@ -29,6 +29,13 @@ tile.task @attend rows(%row, %column of 2) (%x: !tile.rows<384>, %kv: !llm.kv<2x
   %o = tile.attend %q, %kv[%column], %batch[%row] {scale = 0.125 : f32, softcap = 0.0 : f32, window = 128 : i64} : tensor<192xf32>, !llm.kv<2x64xbf16, page = 64, panel = 16>
   tile.store %o, %y[%row, %at] : tensor<192xf32>, !tile.rows<384>
 }
+tile.task @recur rows(%row, %column of 4) (%x: !tile.rows<64>, %s: !llm.recurrent<2x16x64>, %batch: !llm.batch) {
+  %k = tile.load %x[%row, %column] : !tile.rows<64> -> tensor<16xf32>
+  %v = tile.load %x[%row, %column] : !tile.rows<64> -> tensor<32xf32>
+  %b = tile.load %x[%row, %column] : !tile.rows<64> -> tensor<1xf32>
+  %o = tile.recur %k, %k, %v decay %b beta %b, %s[%column], %batch[%row] : tensor<16xf32>, tensor<32xf32> decay tensor<1xf32> beta tensor<1xf32>, !llm.recurrent<2x16x64>
+  tile.store %o, %x[%row, %column] : tensor<32xf32>, !tile.rows<64>
+}
 tile.task @copy logit_rows(%row, %column of 1) (%x: !tile.rows<64>, %y: !tile.rows<64>) {
   %c0 = arith.constant 0 : index
   %v = tile.load %x[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
@@ -87,6 +94,14 @@ TEST_F(TaskCost, OfAttention) {
   EXPECT_EQ(cost.positionBytes, 2 * 64 * 2 * 2); // keys and values of two heads in bf16
   EXPECT_EQ(cost.window, 128);
   EXPECT_EQ(cost.rowBytes, 2 * 4 * 384);
+}
+
+TEST_F(TaskCost, OfARecurrence) {
+  ASSERT_TRUE(module);
+  KernelCost cost = cpu::costOf(task("recur"));
+  EXPECT_EQ(cost.otherOperations, 4 * 7 * 16 * 32); // two sums, decay and update of a quarter of the state
+  EXPECT_EQ(cost.sequenceBytes, 2 * 4 * 2 * 16 * 64);
+  EXPECT_EQ(cost.rowBytes, 4 * 4 * (16 + 32 + 1 + 32));
 }
 
 TEST_F(TaskCost, OfRowsWhoseLogitsAreWanted) {
