@@ -70,7 +70,8 @@ Missing missing(Operation *op) {
           [](auto known) { return missing(known); })
       .Case<llm::WeightOp, llm::StateOp, llm::UseWeightOp, llm::UseStateOp, llm::EmbeddingOp, llm::LinearOp,
             llm::FusedLinearOp, llm::AddOp, llm::SoftcapOp, llm::SelectRowsOp, llm::RecordOp, llm::SplitHeadsOp,
-            llm::MergeHeadsOp, llm::RopeTableOp>([](auto) { return std::nullopt; })
+            llm::MergeHeadsOp, llm::RopeTableOp, llm::LinearAttentionOp, llm::ShortConvOp>(
+          [](auto) { return std::nullopt; })
       .Default([](Operation *other) {
         return isa_and_nonnull<llm::LlmDialect>(other->getDialect()) ? Missing("") : std::nullopt;
       });

@@ -37,11 +37,29 @@ llvm::DenseSet<StringAttr> embeddingSymbols(ModuleOp module) {
   return symbols;
 }
 
+// Symbols that convolutions read, in @step or in layers that it calls.
+llvm::DenseSet<StringAttr> tapSymbols(ModuleOp module) {
+  llvm::DenseSet<StringAttr> symbols;
+  LayerCalls calls(module);
+  auto add = [&](Value weight) {
+    if (auto use = weight.getDefiningOp<llm::UseWeightOp>())
+      symbols.insert(use.getSymbolAttr().getAttr());
+  };
+  module.walk([&](llm::ShortConvOp op) {
+    add(op.getWeight());
+    if (auto argument = dyn_cast<BlockArgument>(op.getWeight()))
+      for (func::CallOp call : calls.callsOf(cast<func::FuncOp>(argument.getOwner()->getParentOp())))
+        add(call.getOperand(argument.getArgNumber()));
+  });
+  return symbols;
+}
+
 LogicalResult chooseForms(ModuleOp module, FormOption option) {
-  llvm::DenseSet<StringAttr> embeddings = embeddingSymbols(module);
+  llvm::DenseSet<StringAttr> embeddings = embeddingSymbols(module), taps = tapSymbols(module);
   for (auto weight : module.getOps<llm::WeightOp>()) {
     auto type = cast<llm::WeightType>(weight.getType());
     WeightRole role = !type.isMatrix()                                ? WeightRole::Vector
+                      : taps.contains(weight.getSymNameAttr())       ? WeightRole::Taps
                       : embeddings.contains(weight.getSymNameAttr()) ? WeightRole::Embedding
                                                                      : WeightRole::Matrix;
     StatusOr<FormChoice> choice = chooseForm(storagesOf(weight), option, role);

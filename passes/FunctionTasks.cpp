@@ -65,6 +65,8 @@ LogicalResult FunctionTasks::convertOp(Operation &op) {
         return success();
       })
       .Case([&](llm::AttentionOp attention) { return convertAttention(attention); })
+      .Case([&](llm::LinearAttentionOp attention) { return convertLinearAttention(attention); })
+      .Case([&](llm::ShortConvOp convolution) { return convertShortConv(convolution); })
       .Case([&](llm::RecordOp record) { return convertRecord(record); })
       .Case([&](func::CallOp call) { return convertCall(call); })
       .Case([&](func::ReturnOp ret) { return convertReturn(ret); })

@@ -1,6 +1,7 @@
 // One function of the llm module as launches of tile tasks. TaskGrouping decides what shares a task, TaskBuilder spells
 // the arithmetic; here values become buffers, and functions get their results as operands. A file per group of ops:
-// RowTasks.cpp, ProductTasks.cpp, AttentionTasks.cpp; what belongs to no group is in FunctionTasks.cpp.
+// RowTasks.cpp, ProductTasks.cpp, AttentionTasks.cpp, RecurrentTasks.cpp; what belongs to no group is in
+// FunctionTasks.cpp.
 #pragma once
 #include "dialects/llm/LlmShapes.h"
 #include "passes/TaskBuilder.h"
@@ -20,6 +21,8 @@ private:
   mlir::LogicalResult convertProduct(const ProductTask &task);
   mlir::LogicalResult convertAttention(llm::AttentionOp op);
   mlir::LogicalResult convertAppend(llm::KvAppendOp op);
+  mlir::LogicalResult convertLinearAttention(llm::LinearAttentionOp op);
+  mlir::LogicalResult convertShortConv(llm::ShortConvOp op);
   mlir::LogicalResult convertRecord(llm::RecordOp op);
   mlir::LogicalResult convertCall(mlir::func::CallOp op);
   mlir::LogicalResult convertRowOp(mlir::Operation &op);

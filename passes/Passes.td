@@ -189,13 +189,14 @@ def ScheduleTasksPass : Pass<"llmc-schedule-tasks", "::mlir::ModuleOp"> {
 }
 
 def PlanMemoryPass : Pass<"llmc-plan-memory", "::mlir::ModuleOp"> {
-  let summary = "give every buffer, weight and cache its place";
+  let summary = "give every buffer, weight and state its place";
   let description = [{
     Buffers of the step share one arena by live range: those of `@step`, and those of the layer that runs behind what `@step`
     needs while it runs. Of several orders of placing them the best is taken.
-    Offsets of buffers are bytes per row of the batch; weights and the layers' parts of a cache page get byte offsets. The
-    sums go to the module: `llmc.max_tokens`, `llmc.arena_bytes_per_row`, `llmc.weight_bytes`, `llmc.page_bytes`,
-    `llmc.page_positions`.
+    Offsets of buffers are bytes per row of the batch; weights, and the layers' parts of a cache page and of a slot of recurrent state,
+    get byte offsets. The sums go to the module: `llmc.max_tokens`, `llmc.arena_bytes_per_row`, `llmc.weight_bytes`,
+    `llmc.page_bytes`; with `llmc.page_positions` where there are pages, and `llmc.state_bytes` (of a slot) where there
+    is recurrent state.
     Before:
     ```mlir
     llm.weight @g : !llm.weight<64, plain> from [{tensor = "g"} ]

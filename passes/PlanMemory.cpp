@@ -1,4 +1,4 @@
-// Offsets for buffers, weights and caches.
+// Offsets for buffers, weights, caches and recurrent states.
 #include "dialects/llm/LlmDialect.h"
 #include "dialects/tile/TileDialect.h"
 #include "lib/weights/PackedLayout.h"
@@ -49,18 +49,21 @@ struct PlanMemory : llmc::impl::PlanMemoryPassBase<PlanMemory> {
     }
     setFact("llmc.weight_bytes", static_cast<int64_t>(*weights.value()));
 
-    int64_t page = 0;
+    int64_t page = 0, slot = 0;
     for (auto state : getOperation().getOps<llm::StateOp>()) {
-      auto kv = dyn_cast<llm::KvType>(state.getType());
-      if (!kv) {
-        state.emitOpError() << "is " << state.getType() << ", but only caches have a place in the memory plan yet";
-        return signalPassFailure();
+      if (auto recurrent = dyn_cast<llm::RecurrentType>(state.getType())) {
+        state->setAttr("offset", builder.getI64IntegerAttr(slot));
+        slot += (recurrent.bytes() + 63) / 64 * 64;
+        continue;
       }
+      auto kv = cast<llm::KvType>(state.getType());
       state->setAttr("offset", builder.getI64IntegerAttr(page));
       page = (page + kv.bytesPerPage() + 63) / 64 * 64;
       setFact("llmc.page_positions", kv.getPage());
     }
     setFact("llmc.page_bytes", page);
+    if (slot > 0)
+      setFact("llmc.state_bytes", slot);
   }
 };
 

@@ -37,6 +37,14 @@ Value TaskBuilder::columnStart(int64_t width, int64_t first) {
   return arith::MulIOp::create(body_, location_, start, index(width));
 }
 
+Value TaskBuilder::multiply(Value value, int64_t by) {
+  return by == 1 ? value : arith::MulIOp::create(body_, location_, value, index(by)).getResult();
+}
+
+Value TaskBuilder::divide(Value value, int64_t by) {
+  return by == 1 ? value : arith::DivUIOp::create(body_, location_, value, index(by)).getResult();
+}
+
 Value TaskBuilder::load(Value outerRows, Value row, Value at, int64_t size) {
   return tile::LoadOp::create(body_, location_, tileType(size), argument(outerRows), row, at);
 }

@@ -21,6 +21,9 @@ public:
   mlir::Value index(int64_t value);
   /// column * width - first * width: where column tile `column` of a value that starts at tile `first` begins.
   mlir::Value columnStart(int64_t width, int64_t first);
+  /// Of indices, by a constant.
+  mlir::Value multiply(mlir::Value index, int64_t by);
+  mlir::Value divide(mlir::Value index, int64_t by);
   mlir::Value load(mlir::Value outerRows, mlir::Value row, mlir::Value at, int64_t size);
   void store(mlir::Value value, mlir::Value outerRows, mlir::Value at);
   mlir::Value loadVector(mlir::Value outerWeight, mlir::Value at, int64_t size);

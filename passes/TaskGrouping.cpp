@@ -42,9 +42,8 @@ int64_t tileWidth(Operation *op) {
   if (op->getNumResults() == 1)
     return std::min(defaultTile, (llm::channelsOf(op->getResult(0).getType()) + 15) / 16 * 16);
   int64_t width = defaultTile;
-  while (width > 1 && llvm::any_of(op->getResults(), [&](Value result) {
-           return llm::channelsOf(result.getType()) % width != 0;
-         }))
+  while (width > 1 &&
+         llvm::any_of(op->getResults(), [&](Value result) { return llm::channelsOf(result.getType()) % width != 0; }))
     width /= 2;
   return width;
 }
@@ -177,12 +176,14 @@ bool TaskGrouping::needsBuffer(Value value) const {
     if (inProduct && absorbed && consumer->second == producer->second)
       continue;
     // A product's column tile, attention and other functions read memory; a row computed twice is cheaper to keep.
-    if (inProduct || absorbed || isa<llm::AttentionOp, func::CallOp, func::ReturnOp>(user))
+    if (inProduct || absorbed ||
+        isa<llm::AttentionOp, llm::LinearAttentionOp, llm::ShortConvOp, func::CallOp, func::ReturnOp>(user))
       return true;
     if (!isa<llm::RecordOp>(user))
       ++others;
   }
-  return isa<llm::AttentionOp, llm::RopeTableOp>(op) ? !uses.empty() : others > 1;
+  return isa<llm::AttentionOp, llm::LinearAttentionOp, llm::ShortConvOp, llm::RopeTableOp>(op) ? !uses.empty()
+                                                                                               : others > 1;
 }
 
 } // namespace llmc

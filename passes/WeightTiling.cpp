@@ -41,6 +41,15 @@ LogicalResult WeightTiling::apply() {
     for (const ProductTask &task : grouping.products())
       if (failed(require(task.anchor->getOperand(1), task.tile, task.interleave)))
         return failure();
+  // A convolution has the channels of a block of its state in a tile.
+  for (auto &[function, grouping] : groupings_) {
+    WalkResult result = func::FuncOp(function).walk([&](llm::ShortConvOp op) {
+      return succeeded(require(op.getWeight(), op.getState().getType().blockLanes(), 0)) ? WalkResult::advance()
+                                                                                         : WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
   // An embedding reads single rows: it takes any tiles, those of the tied head where there is one.
   for (auto &[function, grouping] : groupings_) {
     WalkResult result = func::FuncOp(function).walk([&](llm::EmbeddingOp op) {

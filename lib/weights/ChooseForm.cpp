@@ -113,13 +113,18 @@ StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption op
     if (std::find(distinct.begin(), distinct.end(), type) == distinct.end())
       distinct.push_back(type);
   }
-  FormChoice choice{role == WeightRole::Vector ? WeightForm::Plain : requestedForm(option, role, stored), ""};
+  FormChoice choice{role == WeightRole::Vector ? WeightForm::Plain
+                    : role == WeightRole::Taps ? WeightForm::F32
+                                               : requestedForm(option, role, stored),
+                    ""};
   WeightForm numbers = role == WeightRole::Vector ? WeightForm::F32 : choice.form;
   for (TensorType type : distinct)
     choice.reason += (choice.reason.empty() ? "stored as " : "; stored as ") + std::string(nameOf(type)) + ", " +
                      fate(type, numbers);
   if (role == WeightRole::Vector)
     choice.reason = "a vector is plain f32: " + choice.reason;
+  if (role == WeightRole::Taps)
+    choice.reason = "the taps of a convolution are f32: " + choice.reason;
   if (role == WeightRole::Embedding && option == FormOption::Int4)
     choice.reason = "embedding and head take 8 bits under int4: " + choice.reason;
   return choice;

@@ -9,8 +9,9 @@
 namespace llmc {
 
 enum class FormOption { Stored, F32, BF16, Int8, Int4 };
-// Vector: gains and biases. Embedding: token embedding and output head, which suffer most from 4 bits.
-enum class WeightRole { Matrix, Embedding, Vector };
+// Vector: gains and biases. Embedding: token embedding and output head, which suffer most from 4 bits. Taps: of a
+// convolution, a few for each channel.
+enum class WeightRole { Matrix, Embedding, Vector, Taps };
 
 struct FormChoice {
   WeightForm form;
@@ -19,11 +20,11 @@ struct FormChoice {
 
 // `types` are those of the weight's sources, one or more.
 //
-// Vectors are always plain. `Stored` takes per source the narrowest form that loses nothing or, where there is none,
-// i8: F32, F16, F64 -> f32; BF16 -> bf16; Q8_0, Q5_0 -> i8; Q4_0 -> i4; Q4_1, Q4_K -> i4m; other block types -> i8.
-// Sources that differ meet in the widest of their forms, in the order i4 < i4m < i8 < bf16 < f32: Q4_0 with Q4_1 is i4m
-// and Q4_0 with Q8_0 is i8, both exact; Q4_K with Q6_K is i8, both requantised; any block type with BF16 is bf16.
-// `Int4` leaves matrices that are stored in 4-bit blocks as they are, makes i4m of other matrices, and i8 of
+// Vectors are always plain, taps f32. `Stored` takes per source the narrowest form that loses nothing or, where there
+// is none, i8: F32, F16, F64 -> f32; BF16 -> bf16; Q8_0, Q5_0 -> i8; Q4_0 -> i4; Q4_1, Q4_K -> i4m; other block types
+// -> i8. Sources that differ meet in the widest of their forms, in the order i4 < i4m < i8 < bf16 < f32: Q4_0 with Q4_1
+// is i4m and Q4_0 with Q8_0 is i8, both exact; Q4_K with Q6_K is i8, both requantised; any block type with BF16 is
+// bf16. `Int4` leaves matrices that are stored in 4-bit blocks as they are, makes i4m of other matrices, and i8 of
 // embeddings. A type whose numbers need other tensors (FP8 and its scales) or that is no number of a weight is an
 // error.
 StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role);

@@ -71,3 +71,11 @@ func.func private @no_kernel_for_variants(%x: tensor<?x2x8xf32>, %t: tensor<?x8x
   %h = llm.attention %x, %wide, %batch {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<?x2x8xf32>, !llm.kv<2x8xf32, value = 4>
   return
 }
+
+// -----
+
+func.func private @taps(%x: tensor<?x64xf32>, %w: !llm.weight<64x17, f32>, %s: !llm.recurrent<1x64x16>, %batch: !llm.batch) -> tensor<?x64xf32> {
+  // expected-error @+1 {{'llm.short_conv' op has 17 taps, but kernels take at most 16}}
+  %y = llm.short_conv %x, %w, %s, %batch : tensor<?x64xf32>, !llm.weight<64x17, f32>, !llm.recurrent<1x64x16>
+  return %y : tensor<?x64xf32>
+}

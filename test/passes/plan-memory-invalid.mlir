@@ -10,8 +10,3 @@ func.func private @around() {
   call @around() : () -> ()
   return
 }
-
-// -----
-
-// expected-error @+1 {{is '!llm.recurrent<1x8x3>', but only caches have a place in the memory plan yet}}
-llm.state @memory : !llm.recurrent<1x8x3>

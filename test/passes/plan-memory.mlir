@@ -63,6 +63,18 @@ module {
 
 // -----
 
+// Recurrent states lie in a slot of each sequence, at multiples of 64: 3 * 16 lanes (of 8 channels) * 4 bytes = 192; then
+// 2 heads * 8 keys * 32 lanes (of 17 values) * 4 = 2048. Pages have no part of them.
+// CHECK: module attributes {{.+}}llmc.page_bytes = 0 : i64, llmc.state_bytes = 2240 : i64
+// CHECK: llm.state @taps {{.+}} {offset = 0 : i64}
+// CHECK: llm.state @memory {{.+}} {offset = 192 : i64}
+module {
+  llm.state @taps : !llm.recurrent<1x8x3>
+  llm.state @memory : !llm.recurrent<2x8x17>
+}
+
+// -----
+
 // Without state a page has no bytes; without @step there is no arena.
 // CHECK: module attributes {llmc.arena_bytes_per_row = 0 : i64, llmc.max_tokens = 37 : i64, llmc.page_bytes = 0 : i64, llmc.weight_bytes = 0 : i64}
 module {

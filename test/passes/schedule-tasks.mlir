@@ -82,3 +82,13 @@ tile.task @no_product rows(%row, %column of 1) (%a: !tile.rows<7>) {
   %x = tile.load %a[%row, %c0] : !tile.rows<7> -> tensor<7xf32>
   tile.store %x, %a[%row, %c0] : tensor<7xf32>, !tile.rows<7>
 }
+
+// Rows of a sequence follow each other: none are taken together.
+// CHECK-LABEL: tile.task @in_order
+// CHECK-SAME: schedule {instruction = "fma", kernel_rows = 1 : i64, reason = "linear attention: rows of a sequence in order", row_block = 1 : i64, shape = "recurrent"
+tile.task @in_order rows(%row, %column of 1) (%a: !tile.rows<16>, %s: !llm.recurrent<1x16x16>, %batch: !llm.batch) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %a[%row, %c0] : !tile.rows<16> -> tensor<16xf32>
+  %y = tile.recur %x, %x, %x, %s[%column], %batch[%row] : tensor<16xf32>, tensor<16xf32>, !llm.recurrent<1x16x16>
+  tile.store %y, %a[%row, %c0] : tensor<16xf32>, !tile.rows<16>
+}

@@ -26,6 +26,11 @@ constexpr int64_t logitBytes = int64_t(64) << 20;
 constexpr int32_t mostWorkers = 64;
 
 int64_t fact(ModuleOp module, StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); }
+// Of what not every model has: pages, recurrent state.
+int64_t factOrZero(ModuleOp module, StringRef name) {
+  auto attribute = module->getAttrOfType<IntegerAttr>(name);
+  return attribute ? attribute.getInt() : 0;
+}
 int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 void planMemory(Manifest &manifest, ModuleOp module, int64_t scratchBytes) {
@@ -34,8 +39,9 @@ void planMemory(Manifest &manifest, ModuleOp module, int64_t scratchBytes) {
       static_cast<uint64_t>(roundUp(fact(module, "llmc.arena_bytes_per_row") * manifest.maxTokens, 64));
   manifest.scratchBytesPerWorker = static_cast<uint64_t>(roundUp(scratchBytes, 64));
   manifest.weightsBytes = static_cast<uint64_t>(fact(module, "llmc.weight_bytes"));
-  manifest.pageTokens = static_cast<int32_t>(fact(module, "llmc.page_positions"));
+  manifest.pageTokens = static_cast<int32_t>(factOrZero(module, "llmc.page_positions"));
   manifest.pageBytes = static_cast<uint64_t>(fact(module, "llmc.page_bytes"));
+  manifest.stateBytes = static_cast<uint64_t>(factOrZero(module, "llmc.state_bytes"));
   auto entry = [&](const char *name, MemoryKind kind, uint64_t bytes, std::string expression) {
     manifest.memoryPlan.push_back({name, kind, bytes, std::move(expression)});
   };
@@ -43,8 +49,12 @@ void planMemory(Manifest &manifest, ModuleOp module, int64_t scratchBytes) {
   entry("activations", MemoryKind::Activations, manifest.arenaBytes, "max_tokens * " + arenaPerRow);
   entry("scratch of a worker", MemoryKind::Scratch, manifest.scratchBytesPerWorker,
         std::to_string(manifest.scratchBytesPerWorker) + " per worker");
-  entry("kv pages", MemoryKind::Kv, manifest.pageBytes * static_cast<uint64_t>(manifest.numPages),
-        "num_pages * " + std::to_string(manifest.pageBytes));
+  if (manifest.pageBytes > 0)
+    entry("kv pages", MemoryKind::Kv, manifest.pageBytes * static_cast<uint64_t>(manifest.numPages),
+          "num_pages * " + std::to_string(manifest.pageBytes));
+  if (manifest.stateBytes > 0)
+    entry("recurrent states", MemoryKind::State, manifest.stateBytes * static_cast<uint64_t>(manifest.maxSequences),
+          "max_sequences * " + std::to_string(manifest.stateBytes));
   entry("logits", MemoryKind::Logits,
         static_cast<uint64_t>(manifest.maxLogitRows) * static_cast<uint64_t>(manifest.vocabulary) * 4,
         "max_logit_rows * " + std::to_string(manifest.vocabulary) + " * 4");
@@ -193,10 +203,13 @@ StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &opti
   limits.maxTokens = options.maxTokens;
   limits.maxSequences = std::min(options.maxSequences, options.maxTokens);
   limits.maxLogitRows = std::clamp(logitBytes / (4 * model.spec.vocabulary), limits.maxSequences, limits.maxTokens);
-  // Enough for every sequence to answer shortly, or for two to fill their context.
-  int64_t perSequence = (limits.context + pagePositions - 1) / pagePositions;
-  limits.numPages =
-      std::min<int64_t>(limits.maxSequences * perSequence, std::max(2 * perSequence, limits.maxSequences * 16));
+  limits.numPages = 0;
+  if (pagePositions > 0) {
+    // Enough for every sequence to answer shortly, or for two to fill their context.
+    int64_t perSequence = (limits.context + pagePositions - 1) / pagePositions;
+    limits.numPages =
+        std::min<int64_t>(limits.maxSequences * perSequence, std::max(2 * perSequence, limits.maxSequences * 16));
+  }
   return limits;
 }
 
@@ -208,7 +221,7 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
   Progress progress("compiling", "kernels", 0);
   LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
   ModuleOp module = *lowered.module;
-  LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, fact(module, "llmc.page_positions")));
+  LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, factOrZero(module, "llmc.page_positions")));
   LLMC_ASSIGN_OR_RETURN(cpu::CompiledProgram program, generateCode(module, target, options, jobs));
   progress.finish();
 

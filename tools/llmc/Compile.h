@@ -27,6 +27,7 @@ StatusOr<int64_t> contextOf(const Model &model, const CompileOptions &options);
 struct ArtifactLimits {
   int64_t context, maxTokens, maxSequences, maxLogitRows, numPages;
 };
+// `pagePositions` is 0 where no layer keeps keys and values.
 StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions);
 
 // Writes the artifact folder, whole or not at all, and says what is in it.

@@ -22,8 +22,9 @@ Status inspectArtifact(const InspectCommand &command) {
     return {};
   }
   LLMC_ASSIGN_OR_RETURN(std::string arena, arenaText(memory, command.model + "/" + memoryFile));
-  std::printf("%s%s%s%s", planText(manifest, command.model).c_str(), stopText(manifest).c_str(),
-              perplexityText(manifest).c_str(), arena.c_str());
+  LLMC_ASSIGN_OR_RETURN(std::string state, stateText(memory, command.model + "/" + memoryFile));
+  std::printf("%s%s%s%s%s", planText(manifest, command.model).c_str(), stopText(manifest).c_str(),
+              perplexityText(manifest).c_str(), state.c_str(), arena.c_str());
   return {};
 }
 

@@ -104,8 +104,8 @@ std::vector<Round> roundsOf(const Sequences &sequences, const ExecutorOptions &o
   return rounds;
 }
 
-// The arrays behind an llmc_batch of one round in which every row's logits are wanted; sequence s owns the pages
-// s * pagesPerSequence and following.
+// The arrays behind an llmc_batch of one round in which every row's logits are wanted; sequence s owns slot s and
+// the pages s * pagesPerSequence and following.
 struct RoundBatch : BatchArrays {
   RoundBatch(const Round &round, const Sequences &sequences, int32_t pagesPerSequence) {
     queryStart = {0};
@@ -121,6 +121,7 @@ struct RoundBatch : BatchArrays {
       }
       queryStart.push_back(static_cast<int32_t>(tokens.size()));
       length.push_back(static_cast<int32_t>(end));
+      stateSlots.push_back(static_cast<int32_t>(s));
       for (int32_t page = 0; page < pagesPerSequence; ++page)
         pageTable.push_back(static_cast<int32_t>(s) * pagesPerSequence + page);
     }
@@ -193,10 +194,11 @@ StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const Compi
   int64_t longest = 1;
   for (const std::vector<int32_t> &ids : sequences)
     longest = std::max(longest, static_cast<int64_t>(ids.size()));
-  int64_t positions = (*lowered.module)->getAttrOfType<IntegerAttr>("llmc.page_positions").getInt();
-  auto pagesPerSequence = static_cast<int32_t>((longest + positions - 1) / positions);
-  auto interpreter = reference::TileInterpreter::create(*lowered.module, weights,
-                                                        pagesPerSequence * static_cast<int64_t>(sequences.size()));
+  // Absent where no layer keeps keys and values.
+  auto positions = (*lowered.module)->getAttrOfType<IntegerAttr>("llmc.page_positions");
+  auto pagesPerSequence = static_cast<int32_t>(positions ? (longest + positions.getInt() - 1) / positions.getInt() : 0);
+  auto count = static_cast<int64_t>(sequences.size());
+  auto interpreter = reference::TileInterpreter::create(*lowered.module, weights, pagesPerSequence * count, count);
   if (failed(interpreter))
     return diagnostics.status("the tile interpreter refused the module");
   std::vector<SequenceLogits> results(sequences.size());

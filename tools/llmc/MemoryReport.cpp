@@ -1,4 +1,5 @@
 #include "tools/llmc/MemoryReport.h"
+#include "dialects/llm/LlmDialect.h"
 #include "passes/ArenaPlan.h"
 #include <cinttypes>
 #include <cstdio>
@@ -17,6 +18,18 @@ Json bufferJson(const ArenaBuffer &buffer, const ArenaFunction &function) {
   auto step = [&](int64_t at) { return used ? Json(function.steps[static_cast<size_t>(at)]) : Json(); };
   return {{"offset", buffer.offset}, {"bytes", buffer.bytes},        {"first", buffer.first},
           {"last", buffer.last},     {"writer", step(buffer.first)}, {"last_user", step(buffer.last)}};
+}
+
+// What a sequence keeps in its slot. The module has its memory plan.
+Json stateJson(mlir::ModuleOp module) {
+  Json states = Json::array();
+  for (auto state : module.getOps<llm::StateOp>())
+    if (auto type = mlir::dyn_cast<llm::RecurrentType>(state.getType()))
+      states.push_back({{"name", state.getSymName().str()},
+                        {"offset", state->getAttrOfType<mlir::IntegerAttr>("offset").getInt()},
+                        {"bytes", type.bytes()}});
+  auto slot = module->getAttrOfType<mlir::IntegerAttr>("llmc.state_bytes");
+  return {{"bytes_per_sequence", slot ? slot.getInt() : 0}, {"states", std::move(states)}};
 }
 
 // A name of memory.json, short enough for a column.
@@ -72,7 +85,8 @@ StatusOr<Json> memoryJson(mlir::ModuleOp module) {
                {{"bytes_per_row", plan->bytes},
                 {"least_bytes_per_row", plan->bound},
                 {"unshared_bytes_per_row", plan->unshared},
-                {"functions", functions}}}};
+                {"functions", functions}}},
+              {"state", stateJson(module)}};
 }
 
 std::string stopText(const Manifest &manifest) {
@@ -99,6 +113,26 @@ std::string perplexityText(const Manifest &manifest) {
   const PerplexityFacts &facts = *manifest.perplexity;
   return line("perplexity %.4f, %.4f with f32 weights (%+.2f %%), over %" PRIu64 " tokens in windows of %d\n",
               facts.value, facts.reference, 100 * (facts.value / facts.reference - 1), facts.tokens, facts.window);
+}
+
+StatusOr<std::string> stateText(const Json &memory, const std::string &file) {
+  std::string where = file + ": /state";
+  const Json *state = find(memory, "state");
+  if (!state)
+    return Status::error(where + " is missing");
+  LLMC_ASSIGN_OR_RETURN(int64_t bytes, numberIn(*state, "bytes_per_sequence", where));
+  LLMC_ASSIGN_OR_RETURN(const Json *states, listIn(*state, "states", where));
+  if (states->empty())
+    return std::string();
+  std::string text = line("recurrent state of a sequence: %" PRId64 " bytes\n", bytes);
+  for (size_t i = 0; i < states->size(); ++i) {
+    std::string here = where + "/states/" + std::to_string(i);
+    LLMC_ASSIGN_OR_RETURN(std::string name, nameIn((*states)[i], "name", here));
+    LLMC_ASSIGN_OR_RETURN(int64_t offset, numberIn((*states)[i], "offset", here));
+    LLMC_ASSIGN_OR_RETURN(int64_t size, numberIn((*states)[i], "bytes", here));
+    text += line("    at %9" PRId64 "  %9" PRId64 " bytes  %s\n", offset, size, name.c_str());
+  }
+  return text;
 }
 
 StatusOr<std::string> arenaText(const Json &memory, const std::string &file) {

@@ -14,6 +14,8 @@ StatusOr<Json> memoryJson(mlir::ModuleOp module);
 std::string planText(const Manifest &manifest, const std::string &path);
 std::string stopText(const Manifest &manifest);
 std::string perplexityText(const Manifest &manifest);
+// What each sequence keeps in its slot of recurrent state; "" where no layer keeps any. `memory` as below.
+StatusOr<std::string> stateText(const Json &memory, const std::string &file);
 // The buffers of the arena with their live ranges, and their sum against what no plan could do without. `memory` is
 // what memoryJson gave; anything else is an error.
 StatusOr<std::string> arenaText(const Json &memory, const std::string &file);

@@ -33,7 +33,8 @@ KernelWork workOf(const KernelCost &cost, const StepShape &shape) {
   work.instructionOps = work.products + rowProducts * static_cast<double>(cost.passes - 1);
   work.otherOperations = rows * static_cast<double>(cost.otherOperations);
   work.weightBytes = rows > 0 ? static_cast<double>(cost.weightBytes) : 0;
-  work.cacheBytes = read * static_cast<double>(cost.positionBytes);
+  work.cacheBytes = read * static_cast<double>(cost.positionBytes) +
+                    static_cast<double>(shape.sequences.size()) * static_cast<double>(cost.sequenceBytes);
   work.rowBytes = rows * static_cast<double>(cost.rowBytes);
   return work;
 }

@@ -18,7 +18,18 @@ llm.weight @gain : !llm.weight<64> from [{tensor = "g", type = "BF16"}]
 // INT8: @embedding : !llm.weight<320x64, i8>
 // INT4: @embedding : !llm.weight<320x64, i8>
 llm.weight @embedding : !llm.weight<320x64> from [{tensor = "e", type = "BF16"}]
+// A convolution has few taps, which no option rounds.
+// F32: @taps : !llm.weight<64x4, f32>
+// BF16: @taps : !llm.weight<64x4, f32>
+// INT8: @taps : !llm.weight<64x4, f32>
+// INT4: @taps : !llm.weight<64x4, f32> {{.+}} {reason = "the taps of a convolution are f32: stored as BF16, kept exactly"}
+llm.weight @taps : !llm.weight<64x4> from [{tensor = "t", type = "BF16"}]
+llm.state @memory : !llm.recurrent<1x64x3>
 
+func.func private @mixer(%x: tensor<?x64xf32>, %t: !llm.weight<64x4>, %s: !llm.recurrent<1x64x3>, %batch: !llm.batch) -> tensor<?x64xf32> {
+  %y = llm.short_conv %x, %t, %s, %batch : tensor<?x64xf32>, !llm.weight<64x4>, !llm.recurrent<1x64x3>
+  return %y : tensor<?x64xf32>
+}
 func.func private @layer(%x: tensor<?x64xf32>, %w: !llm.weight<32x64>) -> tensor<?x32xf32> {
   %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<32x64> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
@@ -26,7 +37,10 @@ func.func private @layer(%x: tensor<?x64xf32>, %w: !llm.weight<32x64>) -> tensor
 func.func @step(%batch: !llm.batch) -> tensor<?x32xf32> {
   %e = llm.use_weight @embedding : !llm.weight<320x64>
   %x = llm.embedding %batch, %e {scale = 1.0 : f32} : !llm.weight<320x64> -> tensor<?x64xf32>
+  %t = llm.use_weight @taps : !llm.weight<64x4>
+  %s = llm.use_state @memory : !llm.recurrent<1x64x3>
+  %m = call @mixer(%x, %t, %s, %batch) : (tensor<?x64xf32>, !llm.weight<64x4>, !llm.recurrent<1x64x3>, !llm.batch) -> tensor<?x64xf32>
   %w = llm.use_weight @matrix : !llm.weight<32x64>
-  %y = call @layer(%x, %w) : (tensor<?x64xf32>, !llm.weight<32x64>) -> tensor<?x32xf32>
+  %y = call @layer(%m, %w) : (tensor<?x64xf32>, !llm.weight<32x64>) -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }

@@ -56,6 +56,21 @@ TEST(MemoryReport, NamesWhatIsMissingOrOfAnotherKind) {
   EXPECT_EQ(failureOf({{"arena", 7}}), "m: /arena/bytes_per_row is missing");
 }
 
+TEST(MemoryReport, SaysWhatASequenceKeeps) {
+  Json state = {{"bytes_per_sequence", 256}, {"states", {{{"name", "a"}, {"offset", 0}, {"bytes", 192}}}}};
+  auto textOf = [](const Json &memory) {
+    StatusOr<std::string> text = stateText(memory, "m");
+    return text.ok() ? *text : text.status().message();
+  };
+  EXPECT_EQ(textOf({{"state", state}}),
+            "recurrent state of a sequence: 256 bytes\n    at         0        192 bytes  a\n");
+  EXPECT_EQ(textOf(Json::object()), "m: /state is missing");
+  state["states"][0].erase("offset");
+  EXPECT_EQ(textOf({{"state", state}}), "m: /state/states/0/offset is missing");
+  state["states"] = Json::array();
+  EXPECT_EQ(textOf({{"state", state}}), "");
+}
+
 TEST(MemoryReport, SaysTheLossWhereItWasMeasured) {
   Manifest manifest;
   EXPECT_EQ(perplexityText(manifest), "");

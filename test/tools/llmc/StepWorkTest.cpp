@@ -23,6 +23,13 @@ TEST(StepWork, AProductGrowsWithRowsButReadsItsWeightOnce) {
   EXPECT_EQ(many.rowBytes, 24);
 }
 
+TEST(StepWork, AStateIsReadAndWrittenOnceForAllRows) {
+  KernelCost cost;
+  cost.sequenceBytes = 100;
+  EXPECT_EQ(workOf(cost, prefillShape(8)).cacheBytes, 100);
+  EXPECT_EQ(workOf(cost, decodeShape(3, 40)).cacheBytes, 300);
+}
+
 TEST(StepWork, TheHeadSeesOnlyTheRowsThatAreWanted) {
   KernelCost cost;
   cost.logitRows = true;
