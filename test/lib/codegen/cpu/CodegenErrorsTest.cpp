@@ -195,7 +195,7 @@ TEST(CodegenErrors, DotsOfATask) {
       errorsOf({.body = "%v = tile.load %x[%row, %column] : !tile.rows<64> -> tensor<64xf32>\n" + kDot + kStore}),
       "uses the column where it has none yet: what feeds a dot must not depend on the column tile");
   expectError(errorsOf({.body = attendOf("v", 64) + kDot + kStore}),
-              "'tile.attend' op is used before it is computed: a task holds one dot or one attend");
+              "'tile.attend' op is used before it is computed: a task holds one dot, attend, recur or convolve");
 }
 
 TEST(CodegenErrors, CodesAndScalesOfTwoRows) {
@@ -222,6 +222,35 @@ TEST(CodegenErrors, Attention) {
       "and panels of 16");
   expectError(errorsOf({.body = attendOf("a", 16), .cache = "!llm.kv<2x16xf32, page = 32, panel = 32>"}),
               "has heads of 16 channels and key panels of 32");
+}
+
+TEST(CodegenErrors, RecurrentState) {
+  const char *module = R"mlir(
+  llm.state @s : !llm.recurrent<2x16x32> {offset = 0 : i64}
+  tile.task @work rows(%row, %column of ${C}) (%x: !tile.rows<64>, %s: !llm.recurrent<2x16x32>, %batch: !llm.batch) {
+    %c0 = arith.constant 0 : index
+    %q = tile.load %x[%row, %c0] : !tile.rows<64> -> tensor<16xf32>
+    %v = tile.load %x[%row, %c0] : !tile.rows<64> -> tensor<32xf32>
+    %o = tile.recur %q, %q, %v, %s[${AT}], %batch[%row] : tensor<16xf32>, tensor<32xf32>, !llm.recurrent<2x16x32>
+    tile.store %o, %x[%row, %c0] : tensor<32xf32>, !tile.rows<64>
+  }
+  func.func @step(%batch: !llm.batch) {
+    %s = llm.use_state @s : !llm.recurrent<2x16x32>
+    %x = tile.alloc at 0 : !tile.rows<64>
+    tile.launch @work(%x, %s, %batch) : !tile.rows<64>, !llm.recurrent<2x16x32>, !llm.batch
+    return
+  })mlir";
+  auto errors = [&](const char *columns, const char *at, int64_t slot) {
+    std::string plan = std::string(kPlan) + ", llmc.state_bytes = " + std::to_string(slot) + " : i64";
+    return errorsOf(moduleOf(fill(module, {{"C", columns}, {"AT", at}}), plan));
+  };
+  EXPECT_EQ(errors("2", "%column", 4096), "");
+  expectError(errors("2", "%c0", 4096), "'tile.task' op holds 1 ops with a state, expected one, on the task's own row "
+                                        "and column, over all rows and outside of tile.when");
+  expectError(errors("1", "%column", 4096), "'tile.task' op has 1 column tiles, but '!llm.recurrent<2x16x32>' has 2");
+  expectError(errors("2", "%column", 4032),
+              "'tile.recur' op works on '!llm.recurrent<2x16x32>', which takes 4096 bytes, but a slot has 4032 "
+              "(llmc.state_bytes); run llmc-plan-memory first");
 }
 
 TEST(CodegenErrors, RowsOfInterleavedWeights) {
