@@ -21,9 +21,48 @@ std::vector<std::string> storagesOf(llm::WeightOp weight) {
   std::vector<std::string> storages;
   for (Attribute source : weight.getSources()) {
     auto type = cast<DictionaryAttr>(source).getAs<StringAttr>("type");
-    storages.push_back((type ? type.getValue() : StringRef(usualStorage)).str());
+    // Tensors of a stack may be stored in different ways.
+    for (StringRef one : llvm::split(type ? type.getValue() : StringRef(usualStorage), ", "))
+      storages.push_back(one.str());
   }
   return storages;
+}
+
+// What products multiply by and embeddings take rows of; the other operands are lists of numbers, whatever their rank.
+bool readsMatrix(OpOperand &operand) {
+  return isa<llm::LinearOp, llm::FusedLinearOp, llm::EmbeddingOp>(operand.getOwner()) &&
+         operand.getOperandNumber() == 1;
+}
+
+// Whether anything reads a weight's value that way, or in any other, through calls of layer functions.
+struct Readers {
+  bool asMatrix = false, otherwise = false;
+};
+
+void findReaders(Value weight, SymbolTable &symbols, Readers &readers) {
+  for (OpOperand &use : weight.getUses()) {
+    auto call = dyn_cast<func::CallOp>(use.getOwner());
+    auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+    if (callee && !callee.isExternal())
+      findReaders(callee.getArgument(use.getOperandNumber()), symbols, readers);
+    else
+      (readsMatrix(use) ? readers.asMatrix : readers.otherwise) = true;
+  }
+}
+
+// Weights of two dimensions that nothing multiplies by: biases of experts, kernels of short convolutions.
+llvm::DenseSet<StringAttr> listSymbols(ModuleOp module) {
+  SymbolTable symbols(module);
+  llvm::MapVector<StringAttr, Readers> readers;
+  module.walk([&](llm::UseWeightOp use) {
+    if (use.getType().getShape().size() == 2)
+      findReaders(use.getResult(), symbols, readers[use.getSymbolAttr().getAttr()]);
+  });
+  llvm::DenseSet<StringAttr> lists;
+  for (auto &[symbol, found] : readers)
+    if (found.otherwise && !found.asMatrix)
+      lists.insert(symbol);
+  return lists;
 }
 
 // Symbols that @step itself reads as a matrix: the embedding and the head.
@@ -55,13 +94,15 @@ llvm::DenseSet<StringAttr> tapSymbols(ModuleOp module) {
 }
 
 LogicalResult chooseForms(ModuleOp module, FormOption option) {
-  llvm::DenseSet<StringAttr> embeddings = embeddingSymbols(module), taps = tapSymbols(module);
+  llvm::DenseSet<StringAttr> embeddings = embeddingSymbols(module), taps = tapSymbols(module),
+                             lists = listSymbols(module);
   for (auto weight : module.getOps<llm::WeightOp>()) {
     auto type = cast<llm::WeightType>(weight.getType());
-    WeightRole role = !type.isMatrix()                                ? WeightRole::Vector
-                      : taps.contains(weight.getSymNameAttr())       ? WeightRole::Taps
-                      : embeddings.contains(weight.getSymNameAttr()) ? WeightRole::Embedding
-                                                                     : WeightRole::Matrix;
+    StringAttr name = weight.getSymNameAttr();
+    WeightRole role = taps.contains(name)                                   ? WeightRole::Taps
+                      : type.getShape().size() == 1 || lists.contains(name) ? WeightRole::Vector
+                      : embeddings.contains(weight.getSymNameAttr())        ? WeightRole::Embedding
+                                                                            : WeightRole::Matrix;
     StatusOr<FormChoice> choice = chooseForm(storagesOf(weight), option, role);
     if (!choice.ok())
       return weight.emitOpError() << choice.status().message();

@@ -135,36 +135,6 @@ LogicalResult verifyProduct(Operation *op, Value weight, Value bias, int64_t cha
 //===-- symbols
 //-----------------------------------------------------------------------------------------------------===//
 
-static LogicalResult verifySource(WeightOp op, Attribute source) {
-  auto dictionary = dyn_cast<DictionaryAttr>(source);
-  if (!dictionary || !dictionary.getAs<StringAttr>("tensor")) // C2
-    return op.emitOpError() << "has the source " << source << ", expected a dictionary with the name of a 'tensor'";
-  for (NamedAttribute entry : dictionary)
-    if (!llvm::is_contained({"tensor", "type", "rows", "unpermute"}, entry.getName().strref()))
-      return op.emitOpError() << "has a source with '" << entry.getName().strref()
-                              << "' (known = tensor type rows unpermute)";
-  if (Attribute rows = dictionary.get("rows")) {
-    auto range = dyn_cast<DenseI64ArrayAttr>(rows);
-    if (!range || range.size() != 2 || range[0] < 0 || range[0] >= range[1]) // C3
-      return op.emitOpError() << "takes rows " << rows << ", expected [begin, end) with 0 <= begin < end";
-  }
-  if (Attribute unpermute = dictionary.get("unpermute")) {
-    auto width = dyn_cast<IntegerAttr>(unpermute);
-    if (!width || !width.getType().isSignlessInteger(64) || width.getInt() <= 0 || width.getInt() % 2 != 0) // C4
-      return op.emitOpError() << "unpermutes heads of " << unpermute << " rows, expected an even positive number";
-  }
-  return success();
-}
-
-LogicalResult WeightOp::verify() {
-  if (getSources().empty()) // C1
-    return emitOpError() << "has no source";
-  for (Attribute source : getSources())
-    if (failed(verifySource(*this, source)))
-      return failure();
-  return success();
-}
-
 LogicalResult UseWeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getSymbolAttr());
   if (!weight) // C1

@@ -20,14 +20,31 @@ def Llm_Rows : Type<CPred<"::llmc::llm::isRowsType($_self)">, "rows: tensor<?xCx
 def Llm_WeightOp : Llm_Op<"weight", [Symbol]> {
   let summary = "a weight of the model: where it comes from, never its data";
   let description = [{
-    `W = concat_rows(sources) + add`. Each source is a dictionary: `tensor` (published name), optional `type` (how it is
-    stored), optional `rows = array<i64: begin, end>`
-    of its first dimension, optional `unpermute = D` (rows of each head of D rows go from interleaved pairs to halves).
+    `W = join(sources) + add`; sources are joined along their first dimension, those of a weight [E, N, K] along N. Each
+    is a dictionary:
+
+    | entry       | meaning                                                                                          |
+    |-------------|--------------------------------------------------------------------------------------------------|
+    | `tensor`    | published name                                                                                   |
+    | `type`      | how it is stored, where that is known                                                            |
+    | `stack`     | the tensors with 0 .. stack - 1 for `{expert}` in the name follow each other, each seen as below |
+    | `dims`      | the shape that the stored elements are seen as; else the stored one                              |
+    | `take`      | `array<i64: begin, end, begin, end, ...>`: the range of every dimension; else all                |
+    | `order`     | dimension i is then dimension `order[i]`                                                         |
+    | `rows`      | `array<i64: begin, end>` of dimension 0, instead of `take`                                       |
+    | `unpermute` | rows of each head of so many go from interleaved pairs to halves                                 |
+    | `map`       | of every element: `neg_exp` is `-exp(x)`                                                         |
+
+    What comes out is reshaped to rows of the weight.
 
     (C1) there is at least one source. (C2) every source is a dictionary of these entries that names a tensor.
-    (C3) rows are `array<i64: begin, end>`, 0 <= begin < end. (C4) unpermute is even and positive.
+    (C3) rows are `array<i64: begin, end>`, 0 <= begin < end. (C4) unpermute is even and positive. (C5) stack is positive
+    where the name has `{expert}`, absent where it has not. (C6) dims are positive. (C7) take is a range of every
+    dimension, 0 <= begin < end, and inside of dims. (C8) order names every dimension once. (C9) map is known.
     ```mlir
     llm.weight @final_norm : !llm.weight<576> from [{tensor = "model.norm.weight"} ]
+    llm.weight @gate : !llm.weight<4x96x64> from [{tensor = "experts.gate_up_proj", dims = array<i64: 4, 96, 2, 64>,
+                                                   take = array<i64: 0, 4, 0, 96, 0, 1, 0, 64>} ]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Llm_WeightType>:$type, ArrayAttr:$sources,

@@ -17,6 +17,12 @@ def Llm_WeightForm : I32EnumAttr<"WeightForm", "how the elements of a weight are
   let cppNamespace = "::llmc::llm";
 }
 
+def Llm_WeightMap : I32EnumAttr<"WeightMap", "what a source does to every element of its tensor", [
+  I32EnumAttrCase<"NegExp", 0, "neg_exp"> // -exp(x), in f32
+]> {
+  let cppNamespace = "::llmc::llm";
+}
+
 class Llm_Type<string name, string typeMnemonic> : TypeDef<Llm_Dialect, name> { let mnemonic = typeMnemonic; }
 
 def Llm_BatchType : Llm_Type<"Batch", "batch"> {
@@ -28,7 +34,8 @@ def Llm_WeightType : Llm_Type<"Weight", "weight"> {
   let description = [{
     `!llm.weight<960x576>` before a form is chosen, `!llm.weight<960x576, bf16, tile = 64, panel = 64>` once packed:
     rows (output channels) are grouped into tiles of `tile` rows, each padded to whole panels of `panel` rows; K is padded
-    as the form asks. `interleave = B` says that the first half of the rows (gate) and the second (up) alternate in blocks
+    as the form asks. `!llm.weight<8x960x576>` is a stack of such matrices (of experts, of heads), packed one behind the
+    other. `interleave = B` says that the first half of the rows (gate) and the second (up) alternate in blocks
     of B rows. docs/weight-layouts.md has the bytes.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "WeightForm":$form, "int64_t":$tile, "int64_t":$panel,
@@ -41,6 +48,9 @@ def Llm_WeightType : Llm_Type<"Weight", "weight"> {
   let extraClassDeclaration = [{
     /// Whether it is a matrix, or one for each expert or head.
     bool isMatrix() const { return getShape().size() >= 2; }
+    /// Of one matrix, where there are several: rows are the last dimension but one.
+    int64_t getNumRows() const { return getShape()[getShape().size() < 3 ? 0 : 1]; }
+    int64_t getNumStacked() const { return getShape().size() < 3 ? 1 : getShape()[0]; }
     bool isQuantized() const { return getForm() >= WeightForm::I8; }
     WeightType withForm(WeightForm form) const;
     /// The same weight in tiles of `tile` rows; the panel is the widest that kernels take and that divides the tile.

@@ -1,5 +1,6 @@
 // One pass over ModelSpec: symbols first, then a function per kind of layer, then the step that calls them.
 #include "lib/importer/BuildModule.h"
+#include "lib/importer/WeightSourceAttr.h"
 #include "dialects/llm/LlmDialect.h"
 #include "dialects/llm/LlmShapes.h"
 #include "lib/importer/Inspect.h"
@@ -104,15 +105,7 @@ void ModuleBuilder::declareSymbols(ModuleOp) {
   for (const WeightSpec &weight : spec_.weights) {
     SmallVector<Attribute> sources;
     for (const WeightSource &source : weight.sources) {
-      SmallVector<NamedAttribute> fields = {builder_.getNamedAttr("tensor", builder_.getStringAttr(source.tensor))};
-      if (std::string type = storageTypeOf_(source.tensor); !type.empty())
-        fields.push_back(builder_.getNamedAttr("type", builder_.getStringAttr(type)));
-      if (source.rows)
-        fields.push_back(
-            builder_.getNamedAttr("rows", builder_.getDenseI64ArrayAttr({source.rows->first, source.rows->second})));
-      if (source.unpermuteHeadRows)
-        fields.push_back(builder_.getNamedAttr("unpermute", builder_.getI64IntegerAttr(source.unpermuteHeadRows)));
-      sources.push_back(builder_.getDictionaryAttr(fields));
+      sources.push_back(weightSourceAttr(builder_, source, storageTypeOf_));
     }
     llm::WeightOp::create(builder_, named(weight.name), weight.name, weightType(weight), builder_.getArrayAttr(sources),
                           weight.add != 0 ? builder_.getF64FloatAttr(weight.add) : FloatAttr());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 namespace llmc {
 namespace {
@@ -17,6 +18,14 @@ std::string print(const std::vector<int64_t> &shape) {
 }
 
 std::string andMore(size_t count) { return count > 1 ? " (and " + std::to_string(count - 1) + " more)" : ""; }
+
+// Of a shape that the headers or the importer have bounded.
+uint64_t elements(const std::vector<int64_t> &shape) {
+  uint64_t product = 1;
+  for (int64_t size : shape)
+    product *= static_cast<uint64_t>(size);
+  return product;
+}
 
 // `*` stands for any text.
 bool matches(std::string_view pattern, std::string_view name) {
@@ -53,10 +62,19 @@ std::string missing(const ModelSpec &spec, const WeightSpec &weight, const std::
   return "layer " + number + " of " + std::to_string(spec.layers.size()) + " has no '" + inLayer + "'";
 }
 
+// Of a stack the first tensor tells for all.
 void settleNames(ModelSpec &spec, const Stored &stored) {
   for (WeightSpec &weight : spec.weights)
-    for (WeightSource &source : weight.sources)
-      source.tensor = spelling(spec, stored, source.tensor);
+    for (WeightSource &source : weight.sources) {
+      std::string first = source.tensorAt(0), settled = spelling(spec, stored, first);
+      if (settled == first)
+        continue;
+      size_t common = 0; // the spellings differ in their beginnings
+      while (common < std::min(first.size(), settled.size()) &&
+             first[first.size() - 1 - common] == settled[settled.size() - 1 - common])
+        ++common;
+      source.tensor = settled.substr(0, settled.size() - common) + source.tensor.substr(first.size() - common);
+    }
   if (!spec.tiedHeadTensor.empty())
     spec.tiedHeadTensor = spelling(spec, stored, spec.tiedHeadTensor);
 }
@@ -95,8 +113,9 @@ Status checkPresent(const ModelSpec &spec, const Stored &stored) {
   std::vector<std::string> lines;
   for (const WeightSpec &weight : spec.weights)
     for (const WeightSource &source : weight.sources)
-      if (!stored.count(source.tensor))
-        lines.push_back(missing(spec, weight, source.tensor));
+      for (int64_t i = 0; i < source.numTensors(); ++i)
+        if (std::string tensor = source.tensorAt(i); !stored.count(tensor))
+          lines.push_back(missing(spec, weight, tensor));
   if (lines.empty())
     return {};
   if (!spec.quantization.empty())
@@ -116,7 +135,7 @@ Status checkShapes(const ModelSpec &spec, const Stored &stored) {
   const std::string embedding = spec.weights.front().sources.front().tensor;
   for (const ExpectedTensor &expected : expectedTensors(spec)) {
     const StoredTensor &tensor = *stored.at(expected.name);
-    if (tensor.shape == expected.shape) {
+    if (tensor.shape == expected.shape || (expected.isView && elements(tensor.shape) == elements(expected.shape))) {
       if (spec.quantization.empty() && isPacked(tensor.type))
         return Status::error("'" + tensor.name + "' is stored as " + tensor.type +
                              ", and no quantization_config says how to read it");
@@ -126,7 +145,7 @@ Status checkShapes(const ModelSpec &spec, const Stored &stored) {
       return Status::error("vocab_size is " + std::to_string(spec.vocabulary) + ", '" + tensor.name + "' has " +
                            std::to_string(tensor.shape[0]) + " rows");
     return Status::error("'" + tensor.name + "' has shape " + print(tensor.shape) + ", but the config makes it " +
-                         print(expected.shape));
+                         print(expected.shape) + (expected.isView ? " or as many elements in another shape" : ""));
   }
   return {};
 }
@@ -135,7 +154,8 @@ Status checkUnused(const ModelSpec &spec, const std::vector<StoredTensor> &store
   std::set<std::string> used = {spec.tiedHeadTensor};
   for (const WeightSpec &weight : spec.weights)
     for (const WeightSource &source : weight.sources)
-      used.insert(source.tensor);
+      for (int64_t i = 0; i < source.numTensors(); ++i)
+        used.insert(source.tensorAt(i));
   std::vector<std::string> left;
   for (const StoredTensor &tensor : stored) {
     bool ignorable = std::any_of(spec.ignorableTensors.begin(), spec.ignorableTensors.end(),
@@ -149,21 +169,53 @@ Status checkUnused(const ModelSpec &spec, const std::vector<StoredTensor> &store
                        spec.family + "' reads it");
 }
 
+// The tensor of a source that says no dims, as far as the source needs it to reach.
+std::vector<int64_t> storedShape(const WeightSpec &weight, const WeightSource &source) {
+  std::vector<int64_t> part = weight.shape;
+  bool isStackOfMatrices = part.size() == 3;
+  if (source.stack > 0)
+    part.erase(part.begin());
+  if (part.empty()) // a stack of scalars
+    part.push_back(1);
+  if (weight.sources.size() > 1) // without rows or dims they share what they are joined along
+    part[isStackOfMatrices && source.stack == 0 ? 1 : 0] /= static_cast<int64_t>(weight.sources.size());
+  std::vector<int64_t> stored = part;
+  for (size_t i = 0; i < source.order.size() && source.order.size() == part.size(); ++i)
+    if (source.order[i] >= 0 && static_cast<size_t>(source.order[i]) < stored.size())
+      stored[static_cast<size_t>(source.order[i])] = part[i];
+  for (size_t i = 0; i < source.take.size() && source.take.size() == stored.size(); ++i)
+    stored[i] = source.take[i].second;
+  if (source.rows)
+    stored[0] = source.rows->second;
+  return stored;
+}
+
+std::vector<int64_t> tensorShape(const WeightSpec &weight, const WeightSource &source) {
+  return source.dims.empty() ? storedShape(weight, source) : source.dims;
+}
+
+// Ranges of one tensor end where the farthest of them does.
+void includePart(std::vector<int64_t> &shape, const std::vector<int64_t> &part) {
+  for (size_t i = 0; i < shape.size() && part.size() == shape.size(); ++i)
+    shape[i] = std::max(shape[i], part[i]);
+}
+
 } // namespace
 
 std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec) {
   std::vector<ExpectedTensor> tensors;
-  std::map<std::string, size_t> at;
+  std::unordered_map<std::string, size_t> at;
   for (const WeightSpec &weight : spec.weights)
     for (const WeightSource &source : weight.sources) {
-      std::vector<int64_t> shape = weight.shape;
-      if (source.rows)
-        shape[0] = source.rows->second;
-      auto [it, isNew] = at.emplace(source.tensor, tensors.size());
-      if (isNew)
-        tensors.push_back({source.tensor, shape});
-      else // Another weight takes later rows of the same tensor.
-        tensors[it->second].shape[0] = std::max(tensors[it->second].shape[0], shape[0]);
+      const std::vector<int64_t> shape = tensorShape(weight, source);
+      for (int64_t i = 0; i < source.numTensors(); ++i) {
+        std::string name = source.tensorAt(i);
+        auto [it, isNew] = at.emplace(name, tensors.size());
+        if (isNew)
+          tensors.push_back({std::move(name), shape, !source.dims.empty()});
+        else // Another weight takes another part of the same tensor.
+          includePart(tensors[it->second].shape, shape);
+      }
     }
   return tensors;
 }

@@ -14,10 +14,11 @@ struct StoredTensor {
   uint64_t bytes = 0;
 };
 
-// A published tensor that the model needs: whole, also where weights take rows of it.
+// A published tensor that the model needs: whole, also where weights take a part of it.
 struct ExpectedTensor {
   std::string name;
   std::vector<int64_t> shape;
+  bool isView = false; // the weight sees so many elements as this shape; they may be stored as another
 };
 // In the order of the forward pass, each once.
 std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec);

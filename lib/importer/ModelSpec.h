@@ -1,28 +1,18 @@
 // ModelSpec: one model as plain facts, after the description in models/ has been applied to a config.json or to GGUF
 // metadata. Everything downstream (IR, plans, reports) reads this and no config key. No tensor data, no family names.
 #pragma once
+#include "lib/importer/WeightSource.h"
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace llmc {
 
-// One published tensor, or a part of it, as it enters a weight.
-struct WeightSource {
-  std::string tensor; // published name
-  // Rows [begin, end) of dimension 0 only; whole when absent.
-  std::optional<std::pair<int64_t, int64_t>> rows;
-  // Rotary heads of this many rows whose pairs are stored side by side: within each head, rows 2i and 2i + 1 of the
-  // source become rows i and i + unpermuteHeadRows / 2 of the weight. 0: rows stay as published.
-  int64_t unpermuteHeadRows = 0;
-};
-
-// What the model computes with: the sources below each other, then `add` to every element (norms stored around zero).
+// What the model computes with: the sources joined, then `add` to every element (norms stored around zero).
 struct WeightSpec {
   std::string name; // "embedding", "layers.3.attention.query", "layers.3.attention.query.bias", "final_norm", "head"
-  std::vector<int64_t> shape; // linear: [out, in]
+  std::vector<int64_t> shape; // linear: [out, in], of experts or heads: [E, out, in]
   std::vector<WeightSource> sources;
   double add = 0.0;
 };

@@ -22,9 +22,9 @@ struct Distribution {
   double mean, deviation;
 };
 
-Distribution distributionOf(const WeightSpec &weight, const std::vector<int64_t> &shape) {
-  if (shape.size() > 1)
-    return {0.0, 1.0 / std::sqrt(static_cast<double>(shape.back()))};
+Distribution distributionOf(const WeightSpec &weight) {
+  if (weight.shape.size() > 1)
+    return {0.0, 1.0 / std::sqrt(static_cast<double>(weight.shape.back()))};
   bool isBias = weight.name.ends_with(".bias");
   return {isBias ? 0.0 : 1.0 - weight.add, vectorDeviation};
 }
@@ -50,10 +50,11 @@ std::vector<RandomTensor> randomTensors(const ModelSpec &spec) {
   std::map<std::string, const WeightSpec *> weightOf;
   for (const WeightSpec &weight : spec.weights)
     for (const WeightSource &source : weight.sources)
-      weightOf.emplace(source.tensor, &weight);
+      for (int64_t i = 0; i < source.numTensors(); ++i)
+        weightOf.emplace(source.tensorAt(i), &weight);
   std::vector<RandomTensor> tensors;
   for (const ExpectedTensor &expected : expectedTensors(spec)) {
-    Distribution distribution = distributionOf(*weightOf.at(expected.name), expected.shape);
+    Distribution distribution = distributionOf(*weightOf.at(expected.name));
     std::vector<uint64_t> shape(expected.shape.begin(), expected.shape.end());
     tensors.push_back({expected.name, std::move(shape), distribution.mean, distribution.deviation});
   }

@@ -1,17 +1,31 @@
-// Rows of dimension 0 over ModelFiles, whose own rows are those of the last dimension.
+// Elements over ModelFiles, which knows rows of the last dimension and whole blocks only.
 #include "lib/weights/ModelTensors.h"
 #include "lib/importer/files/Dequantize.h"
 #include <algorithm>
+#include <array>
 
 namespace llmc {
 namespace {
 
-// Values behind one index of dimension 0. ModelFiles has checked that the whole shape fits 64 bits.
-uint64_t valuesPerRow(const ModelTensor &tensor) {
-  uint64_t values = 1;
-  for (size_t i = 1; i < tensor.shape.size(); ++i)
-    values *= tensor.shape[i];
-  return values;
+constexpr uint64_t mostBlockValues = 256;
+
+// Values [first, first + out.size()) where they need not begin and end at blocks.
+Status dequantizeAny(TensorType type, std::span<const uint8_t> stored, uint64_t first, std::span<float> out) {
+  const uint64_t block = infoOf(type).blockValues;
+  std::array<float, mostBlockValues> whole;
+  while (!out.empty()) {
+    uint64_t skipped = first % block, taken = out.size() / block * block;
+    if (skipped == 0 && taken > 0) {
+      LLMC_RETURN_IF_ERROR(dequantize(type, stored, first, out.first(taken)));
+    } else {
+      LLMC_RETURN_IF_ERROR(dequantize(type, stored, first - skipped, {whole.data(), block}));
+      taken = std::min<uint64_t>(block - skipped, out.size());
+      std::copy_n(whole.data() + skipped, taken, out.begin());
+    }
+    first += taken;
+    out = out.subspan(taken);
+  }
+  return {};
 }
 
 } // namespace
@@ -35,31 +49,27 @@ StatusOr<TensorInfo> ModelTensors::info(const std::string &tensor) const {
   return info;
 }
 
-Status ModelTensors::readRows(const std::string &tensor, int64_t firstRow, int64_t numRows, float *out) const {
+Status ModelTensors::readValues(const std::string &tensor, int64_t first, int64_t count, float *out) const {
   LLMC_ASSIGN_OR_RETURN(const ModelTensor *found, find(tensor));
   LLMC_ASSIGN_OR_RETURN(std::span<const uint8_t> stored, files_.bytes(*found));
-  uint64_t perRow = valuesPerRow(*found);
-  return dequantize(found->type, stored, static_cast<uint64_t>(firstRow) * perRow,
-                    {out, static_cast<uint64_t>(numRows) * perRow})
+  return dequantizeAny(found->type, stored, static_cast<uint64_t>(first), {out, static_cast<uint64_t>(count)})
       .inside("tensor '" + tensor + "'");
 }
 
-Status ModelTensors::readBlocks(const std::string &tensor, int64_t firstRow, int64_t numRows,
-                                std::span<uint8_t> out) const {
+Status ModelTensors::readBlocks(const std::string &tensor, int64_t first, int64_t count, std::span<uint8_t> out) const {
   LLMC_ASSIGN_OR_RETURN(const ModelTensor *found, find(tensor));
   LLMC_ASSIGN_OR_RETURN(std::span<const uint8_t> stored, files_.bytes(*found));
   const TensorTypeInfo &type = infoOf(found->type);
-  uint64_t perRow = valuesPerRow(*found);
-  if (perRow % type.blockValues != 0)
-    return Status::error("tensor '" + tensor + "' has rows of " + std::to_string(perRow) + ", which are no whole " +
-                         std::string(type.name) + " blocks of " + std::to_string(type.blockValues));
-  uint64_t rowBytes = perRow / type.blockValues * type.blockBytes;
-  uint64_t first = static_cast<uint64_t>(firstRow) * rowBytes;
-  if (out.size() != static_cast<uint64_t>(numRows) * rowBytes || first > stored.size() ||
-      out.size() > stored.size() - first)
+  if (first % type.blockValues != 0 || count % type.blockValues != 0)
+    return Status::error("elements " + std::to_string(first) + " to " + std::to_string(first + count) + " of tensor '" +
+                         tensor + "' are no whole " + std::string(type.name) + " blocks of " +
+                         std::to_string(type.blockValues));
+  uint64_t begin = static_cast<uint64_t>(first) / type.blockValues * type.blockBytes;
+  uint64_t size = static_cast<uint64_t>(count) / type.blockValues * type.blockBytes;
+  if (out.size() != size || begin > stored.size() || size > stored.size() - begin)
     return Status::error("tensor '" + tensor + "' has " + std::to_string(stored.size()) + " bytes, " +
-                         std::to_string(out.size()) + " from byte " + std::to_string(first) + " are asked for");
-  std::copy_n(stored.begin() + static_cast<int64_t>(first), out.size(), out.begin());
+                         std::to_string(out.size()) + " from byte " + std::to_string(begin) + " are asked for");
+  std::copy_n(stored.begin() + static_cast<int64_t>(begin), out.size(), out.begin());
   return {};
 }
 

@@ -10,9 +10,8 @@ class ModelTensors : public TensorReader {
 public:
   explicit ModelTensors(const ModelFiles &files) : files_(files) {}
   StatusOr<TensorInfo> info(const std::string &tensor) const override;
-  Status readRows(const std::string &tensor, int64_t firstRow, int64_t numRows, float *out) const override;
-  Status readBlocks(const std::string &tensor, int64_t firstRow, int64_t numRows,
-                    std::span<uint8_t> out) const override;
+  Status readValues(const std::string &tensor, int64_t first, int64_t count, float *out) const override;
+  Status readBlocks(const std::string &tensor, int64_t first, int64_t count, std::span<uint8_t> out) const override;
 
 private:
   StatusOr<const ModelTensor *> find(const std::string &tensor) const;

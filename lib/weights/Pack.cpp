@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 static_assert(std::endian::native == std::endian::little, "packed weights are written in the host's byte order");
 
@@ -72,7 +73,7 @@ StatusOr<TilePacker::Rows> TilePacker::read(int64_t tile) const {
     wanted[place] = row;
     if (row < 0 || !layout_.isQuantized())
       continue;
-    if (reader_.add() == 0.0)
+    if (reader_.isStoredRow(row))
       rows.codecs[place] = blockCodec(reader_.typeOf(row), layout_.form);
     if (rows.codecs[place]) {
       wanted[place] = -1;
@@ -97,11 +98,18 @@ Status TilePacker::pack(int64_t tile, std::vector<uint8_t> &out) const {
     return packBlocks(*rows, out.data());
   if (layout_.form == WeightForm::BF16)
     packBf16(*rows, out.data());
-  else if (layout_.form == WeightForm::F32)
+  else
     packF32(*rows, out.data());
-  else // plain: k = 1, so the rows are the vector
-    std::memcpy(out.data(), rows->values.data(), out.size());
   return {};
+}
+
+// All of it is one piece: a vector, or a list of them one behind the other, zero in what fills it up.
+Status packPlain(const WeightReader &reader, const PackedLayout &layout, const ByteSink &sink) {
+  std::vector<int64_t> rows(static_cast<size_t>(reader.numRows()));
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<float> values(static_cast<size_t>(layout.paddedTile()));
+  LLMC_RETURN_IF_ERROR(reader.readRows(rows, values.data()));
+  return sink({reinterpret_cast<const uint8_t *>(values.data()), values.size() * sizeof(float)});
 }
 
 // A panel is a transposition [NP][K] -> [K][NP]; `chunk` of K at a time keeps the written lines in the first-level
@@ -195,14 +203,19 @@ Status packWeight(const WeightRecipe &recipe, const PackedLayout &layout, const 
                   const ByteSink &sink, int threads) {
   LLMC_RETURN_IF_ERROR(checkLayout(layout).inside("weight '" + recipe.name + "'"));
   LLMC_ASSIGN_OR_RETURN(WeightReader reader, WeightReader::open(recipe, tensors));
-  if (reader.numRows() != layout.n || reader.rowLength() != layout.k)
-    return Status::error("weight '" + recipe.name + "' is [" + std::to_string(reader.numRows()) + ", " +
-                         std::to_string(reader.rowLength()) + "], but its layout is of [" + std::to_string(layout.n) +
-                         ", " + std::to_string(layout.k) + "]");
+  bool isPlain = layout.form == WeightForm::Plain;
+  int64_t rows = isPlain ? reader.numRows() * reader.rowLength() : reader.numRows();
+  int64_t length = isPlain ? 1 : reader.rowLength();
+  if (rows != layout.stacked * layout.n || length != layout.k)
+    return Status::error("weight '" + recipe.name + "' is [" + std::to_string(rows) + ", " + std::to_string(length) +
+                         "], but its layout is of [" + std::to_string(layout.stacked * layout.n) + ", " +
+                         std::to_string(layout.k) + "]");
+  if (isPlain)
+    return packPlain(reader, layout, sink);
   TilePacker packer(reader, layout);
   return runInOrder(
-      layout.numTiles(), threads, [&](int64_t tile, std::vector<uint8_t> &out) { return packer.pack(tile, out); },
-      sink);
+      layout.stacked * layout.numTiles(), threads,
+      [&](int64_t tile, std::vector<uint8_t> &out) { return packer.pack(tile, out); }, sink);
 }
 
 } // namespace llmc

@@ -66,42 +66,46 @@ CheckedSize PackedLayout::tileBytes() const {
   return places * u(form == WeightForm::Plain ? 1 : numSteps()) * 4;
 }
 
-CheckedSize PackedLayout::bytes() const { return tileBytes() * u(numTiles()); }
+CheckedSize PackedLayout::matrixBytes() const { return tileBytes() * u(numTiles()); }
+
+CheckedSize PackedLayout::bytes() const { return matrixBytes() * u(stacked); }
 
 int64_t PackedLayout::rowAt(int64_t tileIndex, int64_t place) const {
   if (form == WeightForm::Plain)
     return place < n ? place : -1;
   if (place >= tile)
     return -1;
+  int64_t first = tileIndex / numTiles() * n, inMatrix = tileIndex % numTiles();
   if (interleave == 0) {
-    int64_t row = tileIndex * tile + place;
-    return row < n ? row : -1;
+    int64_t row = inMatrix * tile + place;
+    return row < n ? first + row : -1;
   }
   int64_t half = n / 2;
-  int64_t row = tileIndex * interleave + place % interleave; // inside its half
+  int64_t row = inMatrix * interleave + place % interleave; // inside its half
   if (row >= half)
     return -1;
-  return place < interleave ? row : half + row;
+  return first + (place < interleave ? row : half + row);
 }
 
 TilePlace PackedLayout::placeOf(int64_t row) const {
   if (form == WeightForm::Plain)
     return {0, row};
+  int64_t first = row / n * numTiles(), inMatrix = row % n;
   if (interleave == 0)
-    return {row / tile, row % tile};
+    return {first + inMatrix / tile, inMatrix % tile};
   int64_t half = n / 2;
-  int64_t inHalf = row < half ? row : row - half;
-  return {inHalf / interleave, inHalf % interleave + (row < half ? 0 : interleave)};
+  int64_t inHalf = inMatrix < half ? inMatrix : inMatrix - half;
+  return {first + inHalf / interleave, inHalf % interleave + (inMatrix < half ? 0 : interleave)};
 }
 
 Status checkLayout(const PackedLayout &l) {
-  if (l.n <= 0 || l.k <= 0 || l.n > maxDimension || l.k > maxDimension)
+  if (l.n <= 0 || l.k <= 0 || l.n > maxDimension || l.k > maxDimension || l.stacked <= 0 || l.stacked > maxDimension)
     return Status::error(numbers(l) + "dimensions must be positive and at most " + std::to_string(maxDimension));
   if (l.form == WeightForm::Any)
     return Status::error(numbers(l) + "no form was chosen yet");
   if (l.form != WeightForm::Plain) {
     LLMC_RETURN_IF_ERROR(checkTiles(l));
-  } else if (l.k != 1 || l.tile != 0 || l.panel != 0 || l.interleave != 0) {
+  } else if (l.k != 1 || l.stacked != 1 || l.tile != 0 || l.panel != 0 || l.interleave != 0) {
     return Status::error(numbers(l) + "a plain vector has rows of one element and no tiles");
   }
   if (!l.bytes().fits(INT64_MAX))
@@ -111,9 +115,14 @@ Status checkLayout(const PackedLayout &l) {
 
 StatusOr<PackedLayout> layoutOf(llm::WeightType type) {
   PackedLayout layout;
-  layout.n = type.getShape()[0];
-  layout.k = type.getShape().size() == 2 ? type.getShape()[1] : 1;
   layout.form = type.getForm();
+  layout.n = type.getNumRows();
+  layout.k = type.getShape().size() > 1 ? type.getShape().back() : 1;
+  layout.stacked = type.getNumStacked();
+  if (layout.form == WeightForm::Plain && type.getShape().size() > 1) {
+    layout.n *= layout.k; // a list of vectors lies as one
+    layout.k = 1;
+  }
   layout.tile = type.getTile();
   layout.panel = type.getPanel();
   layout.interleave = type.getInterleave();

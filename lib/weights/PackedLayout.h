@@ -15,7 +15,7 @@ inline constexpr int64_t valuesPerBlock = 64; // of K
 inline constexpr int64_t valuesPerGroup = 32; // of K, with one scale
 inline constexpr int64_t plainPadding = 64;   // elements
 
-// Where a row of the weight went.
+// Where a row of the weight went, the tile counted through all matrices.
 struct TilePlace {
   int64_t tile, place;
 };
@@ -24,10 +24,11 @@ struct PackedLayout {
   int64_t n = 0, k = 0; // rows and row length; a plain vector has n elements and k = 1
   WeightForm form = WeightForm::Any;
   int64_t tile = 0, panel = 0, interleave = 0; // all 0 for a plain vector, which is one tile
+  int64_t stacked = 1;                         // matrices of n rows, packed one behind the other
 
   bool isQuantized() const;
   int64_t paddedTile() const; // places of a tile, with those past `tile`
-  int64_t numTiles() const;
+  int64_t numTiles() const;   // of one matrix
   int64_t numKBlocks() const { return (k + valuesPerBlock - 1) / valuesPerBlock; }
   int64_t numGroups() const { return numKBlocks() * (valuesPerBlock / valuesPerGroup); } // past K, too
   // Of the f32 and bf16 forms: a step along K holds 4 bytes of every place. Pairs of bf16 fill whole groups of K.
@@ -43,8 +44,10 @@ struct PackedLayout {
   // What a stored code holds beyond its value.
   int64_t zeroPoint() const { return form == WeightForm::I8 ? 128 : form == WeightForm::I4 ? 8 : 0; }
   CheckedSize tileBytes() const;
-  CheckedSize bytes() const;
-  // The row at a place of a tile, or -1 where there is none (its elements are zero).
+  CheckedSize matrixBytes() const;
+  CheckedSize bytes() const; // of all matrices
+  // The row at a place of a tile, or -1 where there is none (its elements are zero). Tiles and rows are counted through
+  // all matrices.
   int64_t rowAt(int64_t tileIndex, int64_t place) const;
   TilePlace placeOf(int64_t row) const;
 };

@@ -1,5 +1,5 @@
-// Published tensors as packing sees them: rows of numbers, and their stored bytes where a form can take them as they
-// are.
+// Published tensors as packing sees them: numbers in the order of their shape, and their stored bytes where a form can
+// take them as they are.
 #pragma once
 #include "lib/importer/files/TensorType.h"
 #include "runtime/support/Status.h"
@@ -15,17 +15,15 @@ struct TensorInfo {
   TensorType type;
 };
 
-// A row is one index of dimension 0: all elements behind it, so that of a 1-D tensor has one element.
-// All functions may be called from several threads at once. Rows asked for are inside the tensor.
+// All functions may be called from several threads at once. Elements asked for are inside the tensor.
 class TensorReader {
 public:
   virtual ~TensorReader() = default;
   virtual StatusOr<TensorInfo> info(const std::string &tensor) const = 0;
-  // Rows [firstRow, firstRow + numRows), one after another, as f32.
-  virtual Status readRows(const std::string &tensor, int64_t firstRow, int64_t numRows, float *out) const = 0;
-  // The stored bytes of the same rows, for types of whole blocks per row; `out` is exactly their size.
-  virtual Status readBlocks(const std::string &tensor, int64_t firstRow, int64_t numRows,
-                            std::span<uint8_t> out) const = 0;
+  // Elements [first, first + count) as f32.
+  virtual Status readValues(const std::string &tensor, int64_t first, int64_t count, float *out) const = 0;
+  // The stored bytes of the same elements, which are whole blocks; `out` is exactly their size.
+  virtual Status readBlocks(const std::string &tensor, int64_t first, int64_t count, std::span<uint8_t> out) const = 0;
 };
 
 } // namespace llmc

@@ -56,9 +56,9 @@ Status unpackRow(const PackedLayout &layout, std::span<const uint8_t> packed, in
   if (packed.size() != bytes)
     return Status::error("packed weight has " + std::to_string(packed.size()) + " bytes, its layout takes " +
                          std::to_string(bytes));
-  if (row < 0 || row >= layout.n)
-    return Status::error("packed weight has " + std::to_string(layout.n) + " rows, row " + std::to_string(row) +
-                         " is asked for");
+  if (row < 0 || row >= layout.stacked * layout.n)
+    return Status::error("packed weight has " + std::to_string(layout.stacked * layout.n) + " rows, row " +
+                         std::to_string(row) + " is asked for");
   TilePlace at = layout.placeOf(row);
   const uint8_t *tile = packed.data() + static_cast<uint64_t>(at.tile) * *layout.tileBytes().value();
   if (layout.form == WeightForm::Plain)
@@ -77,8 +77,9 @@ StatusOr<std::vector<float>> unpackWeight(const PackedLayout &layout, std::span<
   if (!layout.bytes().fits(packed.size())) // before a size that the bytes do not bear out is allocated
     return Status::error("packed weight has " + std::to_string(packed.size()) + " bytes, its layout takes " +
                          std::to_string(*layout.bytes().value()));
-  std::vector<float> out(static_cast<size_t>(layout.n * layout.k));
-  for (int64_t row = 0; row < layout.n; ++row)
+  const int64_t rows = layout.stacked * layout.n;
+  std::vector<float> out(static_cast<size_t>(rows * layout.k));
+  for (int64_t row = 0; row < rows; ++row)
     LLMC_RETURN_IF_ERROR(unpackRow(layout, packed, row, out.data() + row * layout.k));
   return out;
 }

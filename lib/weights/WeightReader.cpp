@@ -1,31 +1,40 @@
-// Concatenation, row ranges, head order and the addend of llm.weight, applied while reading.
+// Joined sources, their views, the map and the addend of llm.weight, applied while reading.
 #include "lib/weights/WeightReader.h"
-#include "runtime/support/CheckedSize.h"
 #include <algorithm>
+#include <cmath>
 
 namespace llmc {
 namespace {
 
-std::string shapeText(std::span<const int64_t> shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
+std::vector<std::pair<int64_t, int64_t>> pairsOf(llvm::ArrayRef<int64_t> flat) {
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (size_t i = 0; i + 1 < flat.size(); i += 2)
+    pairs.emplace_back(flat[i], flat[i + 1]);
+  return pairs;
 }
 
-// Elements behind one index of dimension 0, or nothing when the shape is no shape.
-std::optional<int64_t> elementsPerRow(std::span<const int64_t> shape) {
-  if (shape.empty() || shape[0] < 0)
-    return std::nullopt;
-  CheckedSize product(1);
-  for (int64_t dimension : shape.subspan(1)) {
-    if (dimension < 0)
-      return std::nullopt;
-    product = product * static_cast<uint64_t>(dimension);
-  }
-  if (!product.fits(INT64_MAX))
-    return std::nullopt;
-  return static_cast<int64_t>(*product.value());
+std::vector<int64_t> integersOf(mlir::DictionaryAttr entries, llvm::StringRef name) {
+  auto list = entries.getAs<mlir::DenseI64ArrayAttr>(name);
+  return list ? list.asArrayRef().vec() : std::vector<int64_t>();
+}
+
+int64_t integerOf(mlir::DictionaryAttr entries, llvm::StringRef name) {
+  auto value = entries.getAs<mlir::IntegerAttr>(name);
+  return value ? value.getInt() : 0;
+}
+
+// Where nothing says how a tensor is seen, it has the rows of the weight: a transposed one is no accident to accept.
+// Those of a stack of matrices may be the last dimension of three.
+Status checkRows(const WeightSource &source, std::span<const int64_t> shape, int64_t rowLength, bool isStack) {
+  if (!source.dims.empty() || !source.order.empty() || !source.take.empty())
+    return {};
+  int64_t perRow = 1; // the product of the whole shape fits 63 bits: viewOf has computed it
+  for (size_t i = shape.size(); i-- > 1 && !(isStack && perRow == rowLength);)
+    perRow *= shape[i];
+  if (perRow == rowLength)
+    return {};
+  return Status::error("is " + shapeText(shape) + ", expected rows of " + std::to_string(rowLength) +
+                       (rowLength == 1 ? " element" : " elements"));
 }
 
 } // namespace
@@ -40,10 +49,15 @@ WeightRecipe recipeOf(llm::WeightOp weight) {
   for (auto entries : weight.getSources().getAsRange<mlir::DictionaryAttr>()) {
     WeightSource source;
     source.tensor = entries.getAs<mlir::StringAttr>("tensor").str();
-    if (auto rows = entries.getAs<mlir::DenseI64ArrayAttr>("rows"))
+    source.stack = integerOf(entries, "stack");
+    source.dims = integersOf(entries, "dims");
+    source.take = pairsOf(integersOf(entries, "take"));
+    source.order = integersOf(entries, "order");
+    if (auto map = entries.getAs<mlir::StringAttr>("map"))
+      source.map = map.str();
+    if (std::vector<int64_t> rows = integersOf(entries, "rows"); !rows.empty())
       source.rows = {rows[0], rows[1]};
-    if (auto unpermute = entries.getAs<mlir::IntegerAttr>("unpermute"))
-      source.unpermuteHeadRows = unpermute.getInt();
+    source.unpermuteHeadRows = integerOf(entries, "unpermute");
     recipe.sources.push_back(std::move(source));
   }
   return recipe;
@@ -55,67 +69,140 @@ StatusOr<WeightReader> WeightReader::open(const WeightRecipe &recipe, const Tens
   reader.name_ = recipe.name;
   reader.add_ = recipe.add;
   std::string where = "weight '" + recipe.name + "'";
-  if (recipe.shape.empty() || recipe.shape.size() > 2)
-    return Status::error(where + " has " + std::to_string(recipe.shape.size()) + " dimensions, expected one or two");
-  reader.rowLength_ = recipe.shape.size() == 2 ? recipe.shape[1] : 1;
+  size_t rank = recipe.shape.size();
+  if (rank < 1 || rank > 3)
+    return Status::error(where + " has " + std::to_string(rank) + " dimensions, expected one to three");
+  reader.rowLength_ = rank > 1 ? recipe.shape.back() : 1;
+  reader.numStacked_ = rank == 3 ? recipe.shape[0] : 1;
+  int64_t rows = rank == 3 ? recipe.shape[1] : recipe.shape[0];
+  if (reader.rowLength_ <= 0 || reader.numStacked_ <= 0)
+    return Status::error(where + " is " + shapeText(recipe.shape) + ", expected positive dimensions");
   for (const WeightSource &source : recipe.sources)
-    if (Status added = reader.addSource(source, tensors); !added.ok())
+    if (Status added = reader.addSource(source, tensors, rank); !added.ok())
       return added.inside(where);
-  if (reader.numRows_ != recipe.shape[0])
-    return Status::error(where + " has " + std::to_string(recipe.shape[0]) + " rows, but its sources have " +
-                         std::to_string(reader.numRows_) + " together");
+  if (reader.rowsPerMatrix_ != rows)
+    return Status::error(where + " has " + std::to_string(rows) + " rows, but its sources have " +
+                         std::to_string(reader.rowsPerMatrix_) + " together");
   return reader;
 }
 
-Status WeightReader::addSource(const WeightSource &source, const TensorReader &tensors) {
-  std::string where = "tensor '" + source.tensor + "'";
-  LLMC_ASSIGN_OR_RETURN(TensorInfo info, tensors.info(source.tensor));
-  std::optional<int64_t> perRow = elementsPerRow(info.shape);
-  if (!perRow || *perRow != rowLength_)
-    return Status::error(where + " is " + shapeText(info.shape) + ", expected rows of " + std::to_string(rowLength_) +
-                         (rowLength_ == 1 ? " element" : " elements"));
-  int64_t first = source.rows ? source.rows->first : 0;
-  int64_t end = source.rows ? source.rows->second : info.shape[0];
-  if (first < 0 || first >= end || end > info.shape[0])
-    return Status::error(where + " has " + std::to_string(info.shape[0]) + " rows, but rows " + std::to_string(first) +
-                         " to " + std::to_string(end) + " are asked for");
-  int64_t head = source.unpermuteHeadRows;
-  if (head < 0 || head % 2 != 0 || (head > 0 && (end - first) % head != 0))
-    return Status::error(where + " gives " + std::to_string(end - first) + " rows, which are no whole heads of " +
-                         std::to_string(head) + " rows in pairs");
+Status WeightReader::addSource(const WeightSource &source, const TensorReader &tensors, size_t rank) {
+  Source added;
+  for (int64_t i = 0; i < source.numTensors(); ++i) {
+    std::string name = source.tensorAt(i), where = "tensor '" + name + "'";
+    LLMC_ASSIGN_OR_RETURN(TensorInfo info, tensors.info(name));
+    StatusOr<SourceView> view = viewOf(source, info.shape);
+    if (!view.ok())
+      return Status::error(where + " " + view.status().message());
+    if (i > 0 && view->size != added.view.size)
+      return Status::error(where + " gives " + std::to_string(view->size) + " elements, but '" + source.tensorAt(0) +
+                           "', which it is stacked with, " + std::to_string(added.view.size));
+    // A stack of vectors makes rows of them.
+    if (source.stack == 0 || rank == 3)
+      if (Status fits = checkRows(source, info.shape, rowLength_, rank == 3); !fits.ok())
+        return Status::error(where + " " + fits.message());
+    added.view = std::move(*view);
+    added.tensors.push_back(std::move(name));
+    added.types.push_back(info.type);
+  }
   int64_t total;
-  if (__builtin_add_overflow(numRows_, end - first, &total))
-    return Status::error(where + " makes the number of rows overflow 64 bits");
-  sources_.push_back({source.tensor, info.type, first, numRows_, total, head});
-  numRows_ = total;
+  if (__builtin_mul_overflow(added.view.size, source.numTensors(), &total))
+    return Status::error("tensor '" + source.tensor + "' makes the number of elements overflow 64 bits");
+  int64_t unit = numStacked_ * rowLength_;
+  if (total % unit != 0)
+    return Status::error("tensor '" + source.tensor + "' gives " + std::to_string(total) +
+                         " elements, which are no whole rows of " + std::to_string(rowLength_) +
+                         (numStacked_ > 1 ? " for each of " + std::to_string(numStacked_) + " matrices" : ""));
+  added.begin = rowsPerMatrix_;
+  if (__builtin_add_overflow(rowsPerMatrix_, total / unit, &added.end))
+    return Status::error("tensor '" + source.tensor + "' makes the number of rows overflow 64 bits");
+  if (!source.map.empty()) {
+    added.map = llm::symbolizeWeightMap(source.map);
+    if (!added.map)
+      return Status::error("tensor '" + source.tensor + "' is mapped by '" + source.map + "' (known = neg_exp)");
+  }
+  added.transposed = transposedView(added.view, rowLength_);
+  added.isStored = added.view.hasRuns(rowLength_) && added.view.size % rowLength_ == 0 && !added.map;
+  rowsPerMatrix_ = added.end;
+  sources_.push_back(std::move(added));
   return {};
 }
 
-size_t WeightReader::sourceOf(int64_t row) const {
-  auto behind = std::upper_bound(sources_.begin(), sources_.end(), row,
-                                 [](int64_t wanted, const Source &source) { return wanted < source.end; });
-  return static_cast<size_t>(behind - sources_.begin());
+WeightReader::Place WeightReader::placeOf(int64_t row) const {
+  int64_t matrix = row / rowsPerMatrix_, inMatrix = row % rowsPerMatrix_;
+  auto source = std::upper_bound(sources_.begin(), sources_.end(), inMatrix,
+                                 [](int64_t wanted, const Source &candidate) { return wanted < candidate.end; });
+  int64_t index = (matrix * (source->end - source->begin) + inMatrix - source->begin) * rowLength_;
+  return {&*source, index / source->view.size, index % source->view.size};
 }
 
-int64_t WeightReader::tensorRow(const Source &source, int64_t row) const {
-  int64_t local = row - source.begin;
-  if (source.unpermute > 0) {
-    int64_t half = source.unpermute / 2;
-    int64_t inHead = local % source.unpermute;
-    // First members of the published pairs (2i, 2i + 1) make the first half of a head, second members the second.
-    local += (inHead < half ? 2 * inHead : 2 * (inHead - half) + 1) - inHead;
-  }
-  return source.firstRow + local;
+TensorType WeightReader::typeOf(int64_t row) const {
+  Place place = placeOf(row);
+  return place.source->types[static_cast<size_t>(place.tensor)];
 }
+
+bool WeightReader::isStoredRow(int64_t row) const { return add_ == 0.0 && placeOf(row).source->isStored; }
 
 size_t WeightReader::runLength(std::span<const int64_t> rows) const {
-  const Source &source = sources_[sourceOf(rows[0])];
-  int64_t first = tensorRow(source, rows[0]);
+  int64_t inMatrix = rows[0] % rowsPerMatrix_, end = rows[0] - inMatrix + placeOf(rows[0]).source->end;
   size_t run = 1;
-  while (run < rows.size() && rows[run] >= source.begin && rows[run] < source.end &&
-         tensorRow(source, rows[run]) == first + static_cast<int64_t>(run))
+  while (run < rows.size() && rows[run] == rows[0] + static_cast<int64_t>(run) && rows[run] < end)
     ++run;
   return run;
+}
+
+void WeightReader::finish(const Source &source, std::span<float> values) const {
+  if (source.map == llm::WeightMap::NegExp)
+    for (float &value : values)
+      value = -std::exp(value);
+  if (add_ != 0.0)
+    for (float &value : values)
+      value += static_cast<float>(add_);
+}
+
+// Rows that lie next to each other in storage: for every column a run of them.
+Status WeightReader::readTransposed(const Source &source, const std::string &tensor, int64_t row, int64_t count,
+                                    float *out) const {
+  SourceView rows{source.view.offset, source.transposed.rows, 0}, columns{0, source.transposed.columns, 0};
+  std::vector<float> run;
+  for (int64_t done = 0; done < count;) {
+    auto [at, length] = rows.runAt(row + done);
+    length = std::min(length, count - done);
+    run.resize(static_cast<size_t>(length));
+    for (int64_t column = 0; column < rowLength_; ++column) {
+      LLMC_RETURN_IF_ERROR(tensors_->readValues(tensor, at + columns.runAt(column).first, length, run.data()));
+      for (int64_t i = 0; i < length; ++i)
+        out[(done + i) * rowLength_ + column] = run[static_cast<size_t>(i)];
+    }
+    done += length;
+  }
+  return {};
+}
+
+// `count` rows that follow each other in one source of one matrix.
+Status WeightReader::readRun(int64_t row, int64_t count, float *out) const {
+  Place place = placeOf(row);
+  const Source &source = *place.source;
+  int64_t left = count * rowLength_;
+  for (float *to = out; left > 0; ++place.tensor, place.index = 0) {
+    const std::string &tensor = source.tensors[static_cast<size_t>(place.tensor)];
+    int64_t here = std::min(left, source.view.size - place.index);
+    left -= here;
+    if (source.transposed.applies()) {
+      LLMC_RETURN_IF_ERROR(readTransposed(source, tensor, place.index / rowLength_, here / rowLength_, to));
+      to += here;
+      continue;
+    }
+    for (int64_t end = place.index + here; place.index < end;) {
+      auto [at, length] = source.view.runAt(place.index);
+      length = std::min(length, end - place.index);
+      LLMC_RETURN_IF_ERROR(tensors_->readValues(tensor, at, length, to));
+      place.index += length;
+      to += length;
+    }
+  }
+  finish(source, {out, static_cast<size_t>(count * rowLength_)});
+  return {};
 }
 
 Status WeightReader::readRows(std::span<const int64_t> rows, float *out) const {
@@ -126,17 +213,11 @@ Status WeightReader::readRows(std::span<const int64_t> rows, float *out) const {
       ++i;
       continue;
     }
-    if (rows[i] >= numRows_)
-      return Status::error("weight '" + name_ + "' has " + std::to_string(numRows_) + " rows, row " +
+    if (rows[i] >= numRows())
+      return Status::error("weight '" + name_ + "' has " + std::to_string(numRows()) + " rows, row " +
                            std::to_string(rows[i]) + " is asked for");
-    const Source &source = sources_[sourceOf(rows[i])];
     size_t run = runLength(rows.subspan(i));
-    int64_t count = static_cast<int64_t>(run);
-    if (Status read = tensors_->readRows(source.tensor, tensorRow(source, rows[i]), count, target); !read.ok())
-      return read.inside("weight '" + name_ + "'");
-    if (add_ != 0.0)
-      for (int64_t j = 0; j < count * rowLength_; ++j)
-        target[j] += static_cast<float>(add_);
+    LLMC_RETURN_IF_ERROR(readRun(rows[i], static_cast<int64_t>(run), target).inside("weight '" + name_ + "'"));
     i += run;
   }
   return {};
@@ -148,10 +229,13 @@ Status WeightReader::readBlocks(std::span<const int64_t> rows, size_t rowBytes, 
       ++i;
       continue;
     }
-    const Source &source = sources_[sourceOf(rows[i])];
-    size_t run = runLength(rows.subspan(i));
-    Status read = tensors_->readBlocks(source.tensor, tensorRow(source, rows[i]), static_cast<int64_t>(run),
-                                       {out + i * rowBytes, run * rowBytes});
+    Place place = placeOf(rows[i]);
+    const Source &source = *place.source;
+    auto [at, length] = source.view.runAt(place.index);
+    // Rows of one run of one tensor in one piece.
+    size_t run = std::min(runLength(rows.subspan(i)), static_cast<size_t>(std::max<int64_t>(length / rowLength_, 1)));
+    Status read = tensors_->readBlocks(source.tensors[static_cast<size_t>(place.tensor)], at,
+                                       static_cast<int64_t>(run) * rowLength_, {out + i * rowBytes, run * rowBytes});
     if (!read.ok())
       return read.inside("weight '" + name_ + "'");
     i += run;

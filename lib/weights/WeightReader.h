@@ -3,6 +3,7 @@
 #pragma once
 #include "dialects/llm/LlmDialect.h"
 #include "lib/importer/ModelSpec.h"
+#include "lib/weights/SourceView.h"
 #include "lib/weights/TensorReader.h"
 
 namespace llmc {
@@ -13,41 +14,52 @@ WeightRecipe recipeOf(llm::WeightOp weight);
 
 class WeightReader {
 public:
-  // Looks every source up and checks that together they are the [N, K] or [N] that the recipe names. `tensors` must
-  // outlive the reader.
+  // Looks every tensor up and checks that together they are the [N], [N, K] or [E, N, K] that the recipe names.
+  // `tensors` must outlive the reader.
   static StatusOr<WeightReader> open(const WeightRecipe &recipe, const TensorReader &tensors);
 
   const std::string &name() const { return name_; }
-  int64_t numRows() const { return numRows_; }
+  // Of all matrices of a stack, one behind the other.
+  int64_t numRows() const { return numStacked_ * rowsPerMatrix_; }
   int64_t rowLength() const { return rowLength_; }
-  double add() const { return add_; }
 
   // f32 rows in the order of the list, rowLength() apart; a negative row is all zero.
   Status readRows(std::span<const int64_t> rows, float *out) const;
   // How the tensor behind a row is stored.
-  TensorType typeOf(int64_t row) const { return sources_[sourceOf(row)].type; }
+  TensorType typeOf(int64_t row) const;
+  // Whether the row's elements are those of the tensor, one after another, so that its stored bytes say them.
+  bool isStoredRow(int64_t row) const;
   // The stored bytes of the rows of the list, `rowBytes` apart, which is what such a row takes; nothing for a negative
-  // row.
+  // row. All are stored rows.
   Status readBlocks(std::span<const int64_t> rows, size_t rowBytes, uint8_t *out) const;
 
 private:
   struct Source {
-    std::string tensor;
-    TensorType type;
-    int64_t firstRow;   // in the tensor
-    int64_t begin, end; // in the weight
-    int64_t unpermute;  // rows per head, or 0
+    std::vector<std::string> tensors; // one, or those of a stack
+    std::vector<TensorType> types;    // of the same
+    SourceView view;                  // of each of them
+    TransposedView transposed;
+    int64_t begin, end; // rows of the matrix
+    bool isStored;      // rows are runs of the tensors
+    std::optional<llm::WeightMap> map;
   };
-  size_t sourceOf(int64_t row) const;
-  int64_t tensorRow(const Source &source, int64_t row) const;
-  // How many of `rows` from the first on, which is none below 0, follow each other in one tensor.
+  // An element of a source, counted over all its tensors.
+  struct Place {
+    const Source *source;
+    int64_t tensor, index;
+  };
+  Place placeOf(int64_t row) const;
+  // How many of `rows` from the first on, which is none below 0, follow each other in one source.
   size_t runLength(std::span<const int64_t> rows) const;
-  Status addSource(const WeightSource &source, const TensorReader &tensors);
+  Status readRun(int64_t row, int64_t count, float *out) const;
+  Status readTransposed(const Source &source, const std::string &tensor, int64_t row, int64_t count, float *out) const;
+  void finish(const Source &source, std::span<float> values) const;
+  Status addSource(const WeightSource &source, const TensorReader &tensors, size_t rank);
 
   const TensorReader *tensors_ = nullptr;
   std::string name_;
   std::vector<Source> sources_;
-  int64_t numRows_ = 0, rowLength_ = 0;
+  int64_t numStacked_ = 1, rowsPerMatrix_ = 0, rowLength_ = 0;
   double add_ = 0.0;
 };
 

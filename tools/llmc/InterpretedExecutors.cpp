@@ -24,12 +24,15 @@ public:
     std::shared_ptr<const reference::Matrix> &known = kept_[op.getSymName().str()];
     if (known)
       return known;
-    ArrayRef<int64_t> shape = cast<llm::WeightType>(op.getType()).getShape();
+    StatusOr<WeightReader> reader = WeightReader::open(recipeOf(op), tensors_);
+    if (!reader.ok())
+      return op.emitOpError() << reader.status().message();
+    bool isVector = cast<llm::WeightType>(op.getType()).getShape().size() == 1;
     reference::Matrix matrix =
-        shape.size() == 2 ? reference::Matrix(shape[0], shape[1]) : reference::Matrix(1, shape[0]);
-    std::vector<int64_t> rows(static_cast<size_t>(shape[0]));
+        isVector ? reference::Matrix(1, reader->numRows()) : reference::Matrix(reader->numRows(), reader->rowLength());
+    std::vector<int64_t> rows(static_cast<size_t>(reader->numRows()));
     std::iota(rows.begin(), rows.end(), 0);
-    if (Status status = readWeightRows(recipeOf(op), tensors_, rows, matrix.values.data()); !status.ok())
+    if (Status status = reader->readRows(rows, matrix.values.data()); !status.ok())
       return op.emitOpError() << status.message();
     known = std::make_shared<const reference::Matrix>(std::move(matrix));
     return known;

@@ -75,5 +75,11 @@ func.func private @f(!llm.weight<5x4, f32, tile = 64, panel = 64, interleave = 3
 
 // -----
 
+// Rows of each of two matrices.
+// expected-error@+1 {{only a matrix with two halves of rows is interleaved, the weight has 5 rows and 3 dimensions}}
+func.func private @f(!llm.weight<2x5x4, f32, tile = 64, panel = 64, interleave = 32>)
+
+// -----
+
 // expected-error@+1 {{tile is 64, expected twice the interleaved block of 16}}
 func.func private @f(!llm.weight<64x4, f32, tile = 64, panel = 64, interleave = 16>)

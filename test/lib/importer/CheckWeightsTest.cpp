@@ -47,6 +47,26 @@ TEST(CheckWeights, SlicesExpectTheWholeTensor) {
   FAIL() << "not expected at all";
 }
 
+TEST(CheckWeights, StacksExpectATensorOfEveryExpert) {
+  ModelSpec spec = resolved("llama-2");
+  spec.weights.push_back({"experts", {3, 8, 4}, {{.tensor = "e.{expert}.w", .stack = 3}}, 0.0});
+  spec.weights.push_back({"turned", {6, 5}, {{.tensor = "turned", .order = {1, 0}}}, 0.0});
+  spec.weights.push_back({"kernel", {6, 4}, {{.tensor = "kernel", .dims = {6, 4}}}, 0.0});
+  std::vector<StoredTensor> stored = storedFor(spec);
+  EXPECT_EQ(named(stored, "e.2.w").shape, (std::vector<int64_t>{8, 4}));
+  EXPECT_EQ(named(stored, "turned").shape, (std::vector<int64_t>{5, 6}));
+  named(stored, "kernel").shape = {6, 1, 4}; // as many elements
+  EXPECT_EQ(errorOf(spec, stored), "");
+  named(stored, "kernel").shape = {6, 5};
+  EXPECT_EQ(errorOf(spec, stored),
+            "'kernel' has shape [6, 5], but the config makes it [6, 4] or as many elements in another shape");
+  named(stored, "kernel").shape = {6, 4};
+  named(stored, "e.1.w").shape = {4, 8};
+  EXPECT_EQ(errorOf(spec, stored), "'e.1.w' has shape [4, 8], but the config makes it [8, 4]");
+  drop(stored, "e.1.w");
+  EXPECT_EQ(errorOf(spec, stored), "no 'e.1.w' is stored");
+}
+
 TEST(CheckWeights, Missing) {
   ModelSpec spec = resolved("llama-2");
   std::vector<StoredTensor> stored = storedFor(spec);
@@ -159,6 +179,13 @@ TEST(CheckWeights, OtherSpellingOfThePrefix) {
   ASSERT_EQ(errorOf(spec, stored), "");
   ASSERT_TRUE(checkWeights(spec, stored).ok());
   EXPECT_EQ(spec.weights[0].sources[0].tensor, "model.language_model.embed_tokens.weight");
+  WeightSource stack{.tensor = "language_model.model.e.{expert}.w", .stack = 2};
+  spec.weights.push_back({"experts", {2, 8, 4}, {stack}, 0.0});
+  stored.push_back({"model.language_model.e.0.w", {8, 4}, "BF16", 0});
+  stored.push_back({"model.language_model.e.1.w", {8, 4}, "BF16", 0});
+  ASSERT_EQ(errorOf(spec, stored), "");
+  ASSERT_TRUE(checkWeights(spec, stored).ok());
+  EXPECT_EQ(spec.weights.back().sources[0].tensor, "model.language_model.e.{expert}.w");
 }
 
 TEST(CheckWeights, PackedWeights) {

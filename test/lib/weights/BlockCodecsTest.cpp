@@ -161,7 +161,7 @@ TEST(BlockCodecs, RecipesMoveBlocksToo) {
   }
   MemoryTensors tensors;
   tensors.addBlocks("t", {8, 32}, TensorType::Q8_0, stored.bytes, stored.values);
-  WeightRecipe recipe{"w", {8, 32}, {{"t", std::nullopt, 4}}, 0.0};
+  WeightRecipe recipe{"w", {8, 32}, {{.tensor = "t", .unpermuteHeadRows = 4}}, 0.0};
   PackedLayout layout = matrixLayout(8, 32, WeightForm::I8, 6, 3);
   StatusOr<std::vector<uint8_t>> packed = packToBytes(recipe, layout, tensors);
   ASSERT_TRUE(packed.ok()) << packed.status().message();

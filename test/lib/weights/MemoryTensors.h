@@ -29,18 +29,19 @@ public:
       return Status::error("no tensor '" + name + "'");
     return found->second.info;
   }
-  Status readRows(const std::string &name, int64_t firstRow, int64_t numRows, float *out) const override {
+  Status readValues(const std::string &name, int64_t first, int64_t count, float *out) const override {
     const Tensor &tensor = tensors_.at(name);
-    int64_t perRow = static_cast<int64_t>(tensor.values.size()) / tensor.info.shape[0];
-    std::copy_n(tensor.values.begin() + firstRow * perRow, numRows * perRow, out);
+    EXPECT_LE(first + count, static_cast<int64_t>(tensor.values.size()));
+    std::copy_n(tensor.values.begin() + first, count, out);
     return {};
   }
-  Status readBlocks(const std::string &name, int64_t firstRow, int64_t numRows, std::span<uint8_t> out) const override {
+  Status readBlocks(const std::string &name, int64_t first, int64_t count, std::span<uint8_t> out) const override {
     const Tensor &tensor = tensors_.at(name);
-    int64_t perRow = static_cast<int64_t>(tensor.bytes.size()) / tensor.info.shape[0];
-    if (static_cast<int64_t>(out.size()) != numRows * perRow)
-      return Status::error("asked for " + std::to_string(out.size()) + " bytes of rows of " + std::to_string(perRow));
-    std::copy_n(tensor.bytes.begin() + firstRow * perRow, out.size(), out.begin());
+    const TensorTypeInfo &type = infoOf(tensor.info.type);
+    if (static_cast<int64_t>(out.size()) != count / type.blockValues * type.blockBytes)
+      return Status::error("asked for " + std::to_string(out.size()) + " bytes of " + std::to_string(count) +
+                           " values");
+    std::copy_n(tensor.bytes.begin() + first / type.blockValues * type.blockBytes, out.size(), out.begin());
     return {};
   }
 
@@ -73,7 +74,7 @@ inline WeightRecipe recipeOfTensors(std::vector<int64_t> shape, const std::vecto
   recipe.name = "w";
   recipe.shape = std::move(shape);
   for (const std::string &tensor : tensors)
-    recipe.sources.push_back({tensor, std::nullopt, 0});
+    recipe.sources.push_back({.tensor = tensor});
   return recipe;
 }
 

@@ -28,7 +28,7 @@ std::string writeModel() {
 }
 } // namespace
 
-TEST(ModelTensors, RowsAreThoseOfDimensionZero) {
+TEST(ModelTensors, ValuesInTheOrderOfTheShape) {
   StatusOr<ModelFiles> files = ModelFiles::open(writeModel());
   ASSERT_TRUE(files.ok()) << files.status().message();
   ModelTensors tensors(*files);
@@ -38,9 +38,9 @@ TEST(ModelTensors, RowsAreThoseOfDimensionZero) {
   EXPECT_EQ(vector->type, TensorType::BF16);
   EXPECT_EQ(scalar->shape, (std::vector<int64_t>{1}));
   float rows[4];
-  ASSERT_TRUE(tensors.readRows("m", 1, 2, rows).ok());
+  ASSERT_TRUE(tensors.readValues("m", 2, 4, rows).ok());
   EXPECT_EQ(std::vector<float>(rows, rows + 4), (std::vector<float>{2, 3, 4, 5}));
-  ASSERT_TRUE(tensors.readRows("v", 1, 1, rows).ok());
+  ASSERT_TRUE(tensors.readValues("v", 1, 1, rows).ok());
   EXPECT_EQ(rows[0], -2.0f);
   EXPECT_NE(tensors.info("x").status().message().find("tensor 'x' is not in "), std::string::npos);
 }
@@ -50,10 +50,10 @@ TEST(ModelTensors, BlocksAreTheStoredBytes) {
   ASSERT_TRUE(files.ok()) << files.status().message();
   ModelTensors tensors(*files);
   std::vector<uint8_t> bytes(8);
-  ASSERT_TRUE(tensors.readBlocks("m", 2, 1, bytes).ok());
+  ASSERT_TRUE(tensors.readBlocks("m", 4, 2, bytes).ok());
   float row[2];
   std::memcpy(row, bytes.data(), 8);
   EXPECT_EQ(row[1], 5.0f);
-  EXPECT_EQ(tensors.readBlocks("m", 3, 1, bytes).message(), "tensor 'm' has 24 bytes, 8 from byte 24 are asked for");
-  EXPECT_FALSE(tensors.readBlocks("m", 0, 2, bytes).ok()); // 16 bytes
+  EXPECT_EQ(tensors.readBlocks("m", 6, 2, bytes).message(), "tensor 'm' has 24 bytes, 8 from byte 24 are asked for");
+  EXPECT_FALSE(tensors.readBlocks("m", 0, 4, bytes).ok()); // 16 bytes
 }

@@ -223,13 +223,50 @@ TEST(Pack, RecipeIsAppliedBeforePacking) {
   MemoryTensors tensors;
   std::vector<float> values = counting(8 * 2);
   tensors.addFloats("t", {8, 2}, values);
-  WeightRecipe recipe{"w", {4, 2}, {{"t", {{4, 8}}, 4}}, 0.5};
+  WeightRecipe recipe{"w", {4, 2}, {{.tensor = "t", .rows = {{4, 8}}, .unpermuteHeadRows = 4}}, 0.5};
   PackedLayout layout = matrixLayout(4, 2, WeightForm::F32, 16);
   StatusOr<std::vector<uint8_t>> packed = packToBytes(recipe, layout, tensors);
   ASSERT_TRUE(packed.ok()) << packed.status().message();
   // Rows 4..7 are {9,10} {11,12} {13,14} {15,16}; pairs to halves: 4, 6, 5, 7; plus 0.5. Padding takes no addend.
   EXPECT_EQ(*unpackWeight(layout, *packed), (std::vector<float>{9.5, 10.5, 13.5, 14.5, 11.5, 12.5, 15.5, 16.5}));
   EXPECT_EQ(at<float>(*packed, 4 * 4), 0.0f);
+}
+
+TEST(Pack, StackedMatricesFollowEachOther) {
+  for (WeightForm form : {WeightForm::F32, WeightForm::BF16, WeightForm::I8, WeightForm::I4, WeightForm::I4M})
+    for (int64_t interleave : {0, 8}) {
+      PackedLayout one = matrixLayout(34, 65, form, 16, interleave), stack = one;
+      stack.stacked = 3;
+      MemoryTensors tensors;
+      std::vector<float> values = gaussian(3 * 34 * 65, 7);
+      std::vector<uint8_t> expected;
+      for (int64_t e = 0; e < 3; ++e) {
+        std::vector<float> matrix(values.begin() + e * 34 * 65, values.begin() + (e + 1) * 34 * 65);
+        std::vector<uint8_t> packed = packFloats(matrix, one);
+        expected.insert(expected.end(), packed.begin(), packed.end());
+      }
+      tensors.addFloats("t", {3, 34, 65}, values);
+      StatusOr<std::vector<uint8_t>> packed = packToBytes(recipeOfTensors({3, 34, 65}, {"t"}), stack, tensors, 2);
+      ASSERT_TRUE(packed.ok()) << packed.status().message();
+      EXPECT_EQ(*packed, expected);
+      StatusOr<std::vector<float>> back = unpackWeight(stack, *packed);
+      ASSERT_TRUE(back.ok());
+      if (form == WeightForm::F32) {
+        EXPECT_EQ(*back, values);
+      }
+    }
+}
+
+TEST(Pack, ListsOfVectorsArePlain) {
+  MemoryTensors tensors;
+  tensors.addFloats("t", {3, 5}, counting(15));
+  PackedLayout layout{15, 1, WeightForm::Plain, 0, 0, 0};
+  StatusOr<std::vector<uint8_t>> packed = packToBytes(recipeOfTensors({3, 5}, {"t"}), layout, tensors);
+  ASSERT_TRUE(packed.ok()) << packed.status().message();
+  ASSERT_EQ(packed->size(), 64u * 4); // padded
+  for (size_t i = 0; i < 15; ++i)
+    EXPECT_EQ(at<float>(*packed, 4 * i), static_cast<float>(i + 1));
+  EXPECT_EQ(at<float>(*packed, 4 * 15), 0.0f);
 }
 
 TEST(Pack, BytesDoNotDependOnThreads) {

@@ -52,6 +52,31 @@ TEST(PackedLayout, RowsOfTilesAreConsecutive) {
   EXPECT_EQ(layout.rowAt(2, 10), -1); // past N
 }
 
+TEST(PackedLayout, StackedMatricesCountThrough) {
+  PackedLayout layout{50, 8, WeightForm::F32, 20, 32, 0, 4};
+  EXPECT_EQ(bytesOf(layout), 4u * 3 * 32 * 8 * 4);
+  EXPECT_EQ(layout.rowAt(3 + 1, 19), 50 + 39); // tile 1 of matrix 1
+  EXPECT_EQ(layout.rowAt(3 + 2, 10), -1);
+  EXPECT_EQ(layout.placeOf(50 + 39).tile, 3 + 1);
+  EXPECT_EQ(layout.placeOf(50 + 39).place, 19);
+  layout.stacked = 0;
+  EXPECT_NE(errorOf(layout).find("dimensions must be positive"), std::string::npos);
+}
+
+TEST(PackedLayout, ShapesOfTypes) {
+  mlir::MLIRContext context;
+  context.loadDialect<llm::LlmDialect>();
+  StatusOr<PackedLayout> stack = layoutOf(llm::WeightType::get(&context, {4, 50, 8}, WeightForm::F32, 20, 32, 0));
+  ASSERT_TRUE(stack.ok()) << stack.status().message();
+  EXPECT_EQ(stack->stacked, 4);
+  EXPECT_EQ(stack->n, 50);
+  EXPECT_EQ(stack->k, 8);
+  StatusOr<PackedLayout> list = layoutOf(llm::WeightType::get(&context, {4, 50}, WeightForm::Plain, 0, 0, 0));
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_EQ(list->n, 200);
+  EXPECT_EQ(bytesOf(*list), 256u * 4);
+}
+
 TEST(PackedLayout, InterleavedTilesHoldBothHalves) {
   // N = 2 * 10 in blocks of 4: 3 tiles, the last with 2 rows of each half.
   PackedLayout layout{20, 8, WeightForm::F32, 8, 16, 4};

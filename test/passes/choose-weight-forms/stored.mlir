@@ -1,4 +1,4 @@
-// RUN: llmc-opt %s --llmc-choose-weight-forms | FileCheck %s
+// RUN: llmc-opt %s --allow-unregistered-dialect --llmc-choose-weight-forms | FileCheck %s
 
 // Each storage keeps its numbers in the narrowest form that holds them; the reason stands beside the choice.
 // CHECK: @bf16 : !llm.weight<32x64, bf16> {{.+}} {reason = "stored as BF16, kept exactly"}
@@ -19,6 +19,21 @@ llm.weight @mixed : !llm.weight<64x64> from [{tensor = "g", type = "Q4_0"}, {ten
 // Without a file at hand: what checkpoints are published in today.
 // CHECK: @unknown : !llm.weight<32x64, bf16>
 llm.weight @unknown : !llm.weight<32x64> from [{tensor = "i"}]
+// Tensors of a stack that are stored differently do, too.
+// CHECK: @stack : !llm.weight<8x64x64, i8>
+llm.weight @stack : !llm.weight<8x64x64> from [{tensor = "k.{expert}", stack = 8, type = "Q4_0, Q8_0"}]
 // A vector is no operand of a product.
 // CHECK: @gain : !llm.weight<64, plain>
 llm.weight @gain : !llm.weight<64> from [{tensor = "j", type = "BF16"}]
+// Neither are two vectors that a layer hands to another operand.
+// CHECK: @gains : !llm.weight<2x64, plain> {{.+}} {reason = "a vector is plain f32: stored as BF16, kept exactly"}
+llm.weight @gains : !llm.weight<2x64> from [{tensor = "l", type = "BF16"}]
+func.func private @layer(%w: !llm.weight<2x64>) {
+  "test.reads"(%w) : (!llm.weight<2x64>) -> ()
+  return
+}
+func.func @step() {
+  %w = llm.use_weight @gains : !llm.weight<2x64>
+  call @layer(%w) : (!llm.weight<2x64>) -> ()
+  return
+}
