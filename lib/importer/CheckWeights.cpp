@@ -136,9 +136,9 @@ Status checkShapes(const ModelSpec &spec, const Stored &stored) {
   for (const ExpectedTensor &expected : expectedTensors(spec)) {
     const StoredTensor &tensor = *stored.at(expected.name);
     if (tensor.shape == expected.shape || (expected.isView && elements(tensor.shape) == elements(expected.shape))) {
-      if (spec.quantization.empty() && isPacked(tensor.type))
+      if (isPacked(tensor.type))
         return Status::error("'" + tensor.name + "' is stored as " + tensor.type +
-                             ", and no quantization_config says how to read it");
+                             ", and no scale beside it says how to read it");
       continue;
     }
     if (expected.name == embedding && tensor.shape.size() == 2 && tensor.shape[1] == expected.shape[1])

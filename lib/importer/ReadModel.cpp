@@ -1,5 +1,6 @@
 // Joins the weight files to the resolution of facts.
 #include "lib/importer/ReadModel.h"
+#include "lib/importer/files/quantized/LogicalTensors.h"
 #include "runtime/support/Limits.h"
 #include <algorithm>
 #include <cstring>
@@ -49,8 +50,13 @@ StatusOr<Json> valueAsJson(const GgufMetadata &metadata, const std::string &key)
 
 std::set<std::string> tensorNames(const ModelFiles &files) {
   std::set<std::string> names;
+  StatusOr<const LogicalTensors *> logical = files.logical();
   for (const ModelTensor &tensor : files.tensors())
-    names.insert(tensor.name);
+    if (!logical.ok()) // whoever reads weights says what is wrong with them
+      names.insert(tensor.name);
+  if (logical.ok())
+    for (const LogicalTensor &tensor : (*logical)->all())
+      names.insert(tensor.name);
   return names;
 }
 
@@ -67,14 +73,17 @@ StatusOr<std::vector<float>> readSmallTensor(const ModelFiles &files, const std:
 
 // float32 has one value per weight of every stored type, so comparing there is comparing what the model computes with.
 StatusOr<bool> sameValues(const ModelFiles &files, const std::string &left, const std::string &right) {
-  const ModelTensor *a = files.find(left), *b = files.find(right);
+  LLMC_ASSIGN_OR_RETURN(const LogicalTensors *tensors, files.logical());
+  const LogicalTensor *a = tensors->find(left), *b = tensors->find(right);
   if (!a || !b || a->shape != b->shape)
     return false;
-  std::vector<float> x(a->rowValues()), y(b->rowValues());
-  for (uint64_t row = 0; row < a->numRows(); ++row) {
-    LLMC_RETURN_IF_ERROR(files.readRows(*a, row, 1, x));
-    LLMC_RETURN_IF_ERROR(files.readRows(*b, row, 1, y));
-    if (std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) != 0)
+  const uint64_t total = numElements(a->shape).value_or(0), piece = 1 << 16;
+  std::vector<float> x(piece), y(piece);
+  for (uint64_t first = 0; first < total; first += piece) {
+    uint64_t count = std::min(piece, total - first);
+    LLMC_RETURN_IF_ERROR(readLogical(files, *a, first, {x.data(), count}));
+    LLMC_RETURN_IF_ERROR(readLogical(files, *b, first, {y.data(), count}));
+    if (std::memcmp(x.data(), y.data(), count * sizeof(float)) != 0)
       return false;
   }
   return true;
@@ -110,9 +119,12 @@ StatusOr<std::unique_ptr<ConfigSource>> openConfig(const ModelFiles &files) {
 
 std::vector<StoredTensor> storedTensors(const ModelFiles &files) {
   std::vector<StoredTensor> stored;
-  for (const ModelTensor &tensor : files.tensors())
-    stored.push_back({tensor.name, std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end()),
-                      std::string(nameOf(tensor.type)), tensor.bytes});
+  StatusOr<const LogicalTensors *> logical = files.logical();
+  if (!logical.ok())
+    return stored; // readModel says why
+  for (const LogicalTensor &tensor : (*logical)->all())
+    stored.push_back(
+        {tensor.name, std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end()), tensor.format, tensor.bytes});
   return stored;
 }
 
@@ -124,6 +136,7 @@ StatusOr<ModelSpec> readModel(const ModelDescriptions &descriptions, const Model
   ModelSpec spec = std::move(*resolved);
   if (!files.hasWeights())
     return spec;
+  LLMC_ASSIGN_OR_RETURN([[maybe_unused]] const LogicalTensors *logical, files.logical());
   auto equal = [&files](const std::string &left, const std::string &right) { return sameValues(files, left, right); };
   if (Status status = checkWeights(spec, storedTensors(files), equal); !status.ok())
     return saidInside(files.path(), status);

@@ -1,9 +1,11 @@
-// The tensors of a published model (lib/importer/files) as packing reads them.
+// The parameters of a published model (lib/importer/files) as packing reads them, whatever tensors store them.
 #pragma once
 #include "lib/importer/files/ModelFiles.h"
 #include "lib/weights/TensorReader.h"
 
 namespace llmc {
+
+struct LogicalTensor;
 
 // `files` must outlive this.
 class ModelTensors : public TensorReader {
@@ -14,7 +16,7 @@ public:
   Status readBlocks(const std::string &tensor, int64_t first, int64_t count, std::span<uint8_t> out) const override;
 
 private:
-  StatusOr<const ModelTensor *> find(const std::string &tensor) const;
+  StatusOr<const LogicalTensor *> find(const std::string &tensor) const;
   const ModelFiles &files_;
 };
 

@@ -17,15 +17,74 @@ std::optional<int64_t> product(std::span<const int64_t> shape) {
   return size.fits(INT64_MAX) ? std::optional(static_cast<int64_t>(*size.value())) : std::nullopt;
 }
 
-// The stored shape, or the one that the source sees it as.
-StatusOr<std::vector<int64_t>> dimsOf(const WeightSource &source, std::span<const int64_t> shape) {
-  std::vector<int64_t> dims = source.dims;
-  if (dims.empty())
-    dims.assign(shape.begin(), shape.end());
+std::vector<Dimension> merged(std::span<const Dimension> dimensions) {
+  std::vector<Dimension> merged;
+  for (Dimension next : dimensions) {
+    if (next.size == 1)
+      continue;
+    if (!merged.empty() && merged.back().stride == next.size * next.stride)
+      merged.back() = {merged.back().size * next.size, next.stride};
+    else
+      merged.push_back(next);
+  }
+  if (merged.empty())
+    merged.push_back({1, 1});
+  return merged;
+}
+
+// A tensor of `shape` whose dimension i is dimension order[i] of what is stored.
+std::vector<Dimension> storedDimensions(std::span<const int64_t> shape, std::span<const size_t> order) {
+  std::vector<int64_t> stored(shape.begin(), shape.end()), strides(shape.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    stored[order[i]] = shape[i];
+  int64_t stride = 1; // no product overflows: that of all dimensions does not
+  for (size_t i = stored.size(); i-- > 0; stride *= std::max<int64_t>(stored[i], 1))
+    strides[i] = stride;
+  std::vector<Dimension> dimensions;
+  for (size_t i = 0; i < shape.size(); ++i)
+    dimensions.push_back({shape[i], strides[order.empty() ? i : order[i]]});
+  return dimensions;
+}
+
+// The same elements in the same order as `dims`: each run of storage split into some of them. Nothing where a dimension
+// would have to go on from one run to the next.
+std::optional<std::vector<Dimension>> reshaped(std::span<const Dimension> dimensions, std::span<const int64_t> dims) {
+  std::vector<Dimension> result;
+  size_t next = 0;
+  for (Dimension run : merged(dimensions)) {
+    size_t first = next;
+    int64_t size = 1;
+    while (next < dims.size() && (size < run.size || dims[next] == 1))
+      size *= dims[next++];
+    if (size != run.size)
+      return std::nullopt;
+    std::vector<Dimension> split(next - first);
+    int64_t stride = run.stride;
+    for (size_t i = next; i-- > first; stride *= dims[i])
+      split[i - first] = {dims[i], stride};
+    result.insert(result.end(), split.begin(), split.end());
+  }
+  return result;
+}
+
+// What is stored, seen as the source's dims.
+StatusOr<std::vector<Dimension>> dimensionsOf(const WeightSource &source, std::span<const int64_t> shape,
+                                              std::span<const size_t> order) {
+  const std::span<const int64_t> dims = source.dims.empty() ? shape : std::span<const int64_t>(source.dims);
   std::optional<int64_t> stored = product(shape), seen = product(dims);
-  if (!stored || !seen || *stored != *seen)
+  std::optional<std::vector<Dimension>> dimensions;
+  if (stored && seen && *stored == *seen && *stored > 0) {
+    dimensions = storedDimensions(shape, order);
+    if (!source.dims.empty())
+      dimensions = reshaped(*dimensions, dims);
+  }
+  if (stored && *stored == 0)
+    return Status::error("is " + shapeText(shape) + ", which holds no elements");
+  if (!dimensions)
     return Status::error("is " + shapeText(shape) + ", which cannot be seen as " + shapeText(dims));
-  return dims;
+  if (dimensions->empty())
+    dimensions->push_back({1, 1});
+  return *dimensions;
 }
 
 Status takeRange(int64_t begin, int64_t end, size_t at, std::span<const int64_t> dims) {
@@ -97,21 +156,6 @@ Status unpermute(const WeightSource &source, SourceView &view) {
   return {};
 }
 
-void merge(SourceView &view) {
-  std::vector<Dimension> merged;
-  for (Dimension next : view.dimensions) {
-    if (next.size == 1)
-      continue;
-    if (!merged.empty() && merged.back().stride == next.size * next.stride)
-      merged.back() = {merged.back().size * next.size, next.stride};
-    else
-      merged.push_back(next);
-  }
-  if (merged.empty())
-    merged.push_back({1, 1});
-  view.dimensions = std::move(merged);
-}
-
 } // namespace
 
 std::string shapeText(std::span<const int64_t> shape) {
@@ -121,24 +165,19 @@ std::string shapeText(std::span<const int64_t> shape) {
   return text + "]";
 }
 
-StatusOr<SourceView> viewOf(const WeightSource &source, std::span<const int64_t> shape) {
-  LLMC_ASSIGN_OR_RETURN(std::vector<int64_t> dims, dimsOf(source, shape));
+StatusOr<SourceView> viewOf(const WeightSource &source, std::span<const int64_t> shape, std::span<const size_t> order) {
   SourceView view;
-  view.dimensions.resize(dims.size());
-  int64_t stride = 1; // no product overflows: that of all dimensions does not
-  for (size_t i = dims.size(); i-- > 0; stride *= std::max<int64_t>(dims[i], 1))
-    view.dimensions[i] = {dims[i], stride};
-  if (dims.empty())
-    view.dimensions.push_back({1, 1});
+  LLMC_ASSIGN_OR_RETURN(view.dimensions, dimensionsOf(source, shape, order));
+  std::vector<int64_t> dims;
+  for (Dimension dimension : view.dimensions)
+    dims.push_back(dimension.size);
   LLMC_RETURN_IF_ERROR(takeRanges(source, dims, view));
-  LLMC_RETURN_IF_ERROR(takeRows(source, dims.empty() ? std::vector<int64_t>{1} : dims, view));
+  LLMC_RETURN_IF_ERROR(takeRows(source, dims, view));
   LLMC_RETURN_IF_ERROR(reorder(source, view));
   LLMC_RETURN_IF_ERROR(unpermute(source, view));
-  for (const Dimension &dimension : view.dimensions)
+  for (Dimension dimension : view.dimensions)
     view.size *= dimension.size;
-  if (view.size == 0)
-    return Status::error("is " + shapeText(shape) + ", which holds no elements");
-  merge(view);
+  view.dimensions = merged(view.dimensions);
   return view;
 }
 

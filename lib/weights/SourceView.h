@@ -22,8 +22,10 @@ struct SourceView {
   bool hasRuns(int64_t length) const;
 };
 
-// `shape` is the stored one. An error says what does not fit: "is [8, 2], which cannot be seen as [3, 5]".
-StatusOr<SourceView> viewOf(const WeightSource &source, std::span<const int64_t> shape);
+// Of a tensor of `shape` whose dimension i is dimension order[i] of what is stored; without an order it is stored so.
+// An error says what does not fit: "is [8, 2], which cannot be seen as [3, 5]".
+StatusOr<SourceView> viewOf(const WeightSource &source, std::span<const int64_t> shape,
+                            std::span<const size_t> order = {});
 
 // The elements in rows of `length`, where columns and rows are dimensions of the view of their own: `rows` next to each
 // other in storage although columns are not. Empty dimensions otherwise.

@@ -13,6 +13,8 @@ namespace llmc {
 struct TensorInfo {
   std::vector<int64_t> shape;
   TensorType type;
+  // Dimension i of `shape` is dimension order[i] of the elements as they are read; empty: as is.
+  std::vector<size_t> order = {};
 };
 
 // All functions may be called from several threads at once. Elements asked for are inside the tensor.
@@ -20,7 +22,7 @@ class TensorReader {
 public:
   virtual ~TensorReader() = default;
   virtual StatusOr<TensorInfo> info(const std::string &tensor) const = 0;
-  // Elements [first, first + count) as f32.
+  // Elements [first, first + count), as they are stored one after another, as f32.
   virtual Status readValues(const std::string &tensor, int64_t first, int64_t count, float *out) const = 0;
   // The stored bytes of the same elements, which are whole blocks; `out` is exactly their size.
   virtual Status readBlocks(const std::string &tensor, int64_t first, int64_t count, std::span<uint8_t> out) const = 0;

@@ -91,7 +91,7 @@ Status WeightReader::addSource(const WeightSource &source, const TensorReader &t
   for (int64_t i = 0; i < source.numTensors(); ++i) {
     std::string name = source.tensorAt(i), where = "tensor '" + name + "'";
     LLMC_ASSIGN_OR_RETURN(TensorInfo info, tensors.info(name));
-    StatusOr<SourceView> view = viewOf(source, info.shape);
+    StatusOr<SourceView> view = viewOf(source, info.shape, info.order);
     if (!view.ok())
       return Status::error(where + " " + view.status().message());
     if (i > 0 && view->size != added.view.size)

@@ -1,6 +1,7 @@
 // The module side of compilation: importing, the phases and their dumps.
 #include "dialects/tile/TileDialect.h"
 #include "lib/codegen/cpu/CompileProgram.h"
+#include "lib/importer/files/quantized/LogicalTensors.h"
 #include "lib/importer/BuildModule.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Pipelines.h"
@@ -68,8 +69,9 @@ StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions 
   result.context = makeContext();
   DiagnosticCollector diagnostics(result.context.get(), options.verbose);
   auto storageTypeOf = [&](const std::string &tensor) -> std::string {
-    const ModelTensor *found = model.files.find(tensor);
-    return found ? std::string(nameOf(found->type)) : std::string();
+    StatusOr<const LogicalTensors *> tensors = model.files.logical(); // opening the model has said what is wrong
+    const LogicalTensor *found = tensors.ok() ? (*tensors)->find(tensor) : nullptr;
+    return found ? found->format : std::string();
   };
   LLMC_ASSIGN_OR_RETURN(int64_t positions, contextOf(model, options));
   result.module = buildModule(*result.context, model.spec, positions, storageTypeOf);

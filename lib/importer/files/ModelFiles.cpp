@@ -2,6 +2,7 @@
 #include "lib/importer/files/ModelFiles.h"
 #include "lib/importer/files/Dequantize.h"
 #include "lib/importer/files/ModelFolder.h"
+#include "lib/importer/files/quantized/LogicalTensors.h"
 #include "runtime/support/CheckedSize.h"
 #include "runtime/support/File.h"
 #include "runtime/support/Json.h"
@@ -18,6 +19,10 @@ struct ModelFiles::State {
   // One per weight file; mapped on first use and never unmapped before the end, so that spans stay valid.
   std::mutex mutex;
   std::vector<std::unique_ptr<MappedFile>> maps;
+
+  // Found on first use, under a lock of their own: finding them maps files.
+  std::mutex logicalMutex;
+  std::optional<StatusOr<LogicalTensors>> logical;
 
   StatusOr<const MappedFile *> map(uint32_t file);
 };
@@ -57,6 +62,15 @@ const std::vector<std::string> &ModelFiles::weightFiles() const { return state_-
 const std::vector<ModelTensor> &ModelFiles::tensors() const { return state_->listing.tensors; }
 const std::vector<std::string> &ModelFiles::warnings() const { return state_->listing.warnings; }
 const GgufMetadata *ModelFiles::gguf() const { return state_->listing.gguf ? &*state_->listing.gguf : nullptr; }
+
+StatusOr<const LogicalTensors *> ModelFiles::logical() const {
+  std::lock_guard lock(state_->logicalMutex);
+  if (!state_->logical)
+    state_->logical.emplace(LogicalTensors::of(*this));
+  if (!state_->logical->ok())
+    return state_->logical->status();
+  return &**state_->logical;
+}
 
 Status ModelFiles::requireWeights() const {
   if (hasWeights() || !state_->listing.weights.ok())

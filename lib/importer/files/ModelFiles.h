@@ -13,6 +13,8 @@
 
 namespace llmc {
 
+class LogicalTensors;
+
 struct ModelTensor {
   std::string name;
   std::vector<uint64_t> shape; // torch's order: the last dimension is contiguous
@@ -45,6 +47,9 @@ public:
   // Sorted by name.
   const std::vector<ModelTensor> &tensors() const;
   const ModelTensor *find(std::string_view name) const;
+  // The parameters that the tensors store, under their unquantised names (quantized/LogicalTensors.h); an error where
+  // parts of a quantised one are missing or do not fit. Any thread may ask.
+  StatusOr<const LogicalTensors *> logical() const;
   // The names of all tensors, sorted: those of tensors(), or what the index of absent shards says.
   std::vector<std::string> tensorNames() const;
   // Things that are odd but not wrong, each a sentence: a total_size that does not match, tensors that no index names.

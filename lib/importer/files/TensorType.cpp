@@ -58,9 +58,16 @@ const TensorTypeInfo types[] = {
     {NVFP4, "NVFP4", 64, 36, 40, false},
     {Q1_0, "Q1_0", 128, 18, 41, false},
     {Q2_0, "Q2_0", 64, 18, 42, false},
+    {CodesOf8Bits, "codes of 8 bits", 32, 44, -1, false},
+    {CodesOf4Bits, "codes of 4 bits", 32, 44, -1, false},
+    {CodesFrom0, "codes from 0", 32, 44, -1, false},
+    {CodesMxfp4, "MXFP4 codes", 32, 44, -1, false},
+    {CodesNvfp4, "NVFP4 codes", 32, 44, -1, false},
+    {ScaledMxfp8, "MXFP8 numbers", 1, 4, -1, false},
+    {ScaledOther, "scaled numbers", 1, 4, -1, false},
 };
 
-constexpr bool inEnumOrder() { return std::size(types) == static_cast<size_t>(Q2_0) + 1; }
+constexpr bool inEnumOrder() { return std::size(types) == static_cast<size_t>(lastTensorType) + 1; }
 static_assert(inEnumOrder(), "infoOf indexes the table by the enum");
 
 } // namespace

@@ -60,7 +60,18 @@ enum class TensorType : uint8_t {
   NVFP4,
   Q1_0,
   Q2_0,
+  // What several tensors together say (quantized/QuantizedTensor.h), by what a packed form can take of it: codes in
+  // groups of 32 inputs, as integers.
+  CodesOf8Bits, // -128 .. 127, one scale
+  CodesOf4Bits, // -8 .. 7, one scale
+  CodesFrom0,   // 0 .. 15, one scale and a minimum
+  CodesMxfp4,   // -12 .. 12, one scale
+  CodesNvfp4,   // -12 .. 12, a scale for each half
+  // Numbers only.
+  ScaledMxfp8, // of eight-bit floats and powers of two
+  ScaledOther,
 };
+inline constexpr TensorType lastTensorType = TensorType::ScaledOther;
 
 // A block is the smallest run of values along the last dimension with bytes of its own; 1 for plain numbers.
 struct TensorTypeInfo {

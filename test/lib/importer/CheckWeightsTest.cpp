@@ -99,8 +99,8 @@ TEST(CheckWeights, Shapes) {
   stored = storedFor(spec);
   named(stored, "model.layers.1.mlp.down_proj.weight").type = "I8";
   EXPECT_EQ(errorOf(spec, stored),
-            "'model.layers.1.mlp.down_proj.weight' is stored as I8, and no quantization_config says "
-            "how to read it");
+            "'model.layers.1.mlp.down_proj.weight' is stored as I8, and no scale beside it says how to "
+            "read it");
 }
 
 TEST(CheckWeights, LeftOver) {

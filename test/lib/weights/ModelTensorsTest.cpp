@@ -54,6 +54,6 @@ TEST(ModelTensors, BlocksAreTheStoredBytes) {
   float row[2];
   std::memcpy(row, bytes.data(), 8);
   EXPECT_EQ(row[1], 5.0f);
-  EXPECT_EQ(tensors.readBlocks("m", 6, 2, bytes).message(), "tensor 'm' has 24 bytes, 8 from byte 24 are asked for");
+  EXPECT_EQ(tensors.readBlocks("m", 6, 2, bytes).message(), "tensor 'm': has 24 bytes, 8 from byte 24 are asked for");
   EXPECT_FALSE(tensors.readBlocks("m", 0, 4, bytes).ok()); // 16 bytes
 }

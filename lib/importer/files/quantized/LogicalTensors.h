@@ -1,0 +1,44 @@
+// LogicalTensors: the parameters of a model under their unquantised names, whatever tensors store them. Everything that
+// reads weights reads through here.
+#pragma once
+#include "lib/importer/files/quantized/QuantizationConfig.h"
+#include "lib/importer/files/quantized/QuantizedTensor.h"
+#include <map>
+
+namespace llmc {
+
+struct LogicalTensor {
+  std::string name;
+  std::vector<uint64_t> shape;        // as an unquantised checkpoint has it
+  std::vector<size_t> order;          // dimension i of `shape` is dimension order[i] of what is read; empty: as is
+  TensorType type;                    // of the stored tensor, or what several of them together are
+  std::string format;                 // for reports and IR: "BF16", "FP8 block 128x128"
+  uint64_t bytes = 0;                 // stored, with scales and whatever else belongs to it
+  const ModelTensor *plain = nullptr; // one of these two
+  std::shared_ptr<const QuantizedTensor> quantized;
+};
+
+class LogicalTensors {
+public:
+  // Tensors that belong to a quantised parameter are part of it; a scale without its weight is an error that names it.
+  // Input and cache scales, which change nothing here, are in neither list.
+  static StatusOr<LogicalTensors> of(const ModelFiles &files);
+
+  // Sorted by name.
+  const std::vector<LogicalTensor> &all() const { return tensors_; }
+  const LogicalTensor *find(std::string_view name) const;
+
+private:
+  std::vector<LogicalTensor> tensors_;
+};
+
+// Elements [first, first + out.size()) in the order in which they are stored, as float32.
+Status readLogical(const ModelFiles &files, const LogicalTensor &tensor, uint64_t first, std::span<float> out);
+// The bytes of elements [first, first + count), whole blocks of the tensor's type.
+Status readLogicalBlocks(const ModelFiles &files, const LogicalTensor &tensor, uint64_t first, uint64_t count,
+                         std::span<uint8_t> out);
+
+// What a format that several tensors make up ("INT4 group 32 (BF16 scales)") is as a type, or nothing.
+std::optional<TensorType> quantizedType(std::string_view format);
+
+} // namespace llmc
