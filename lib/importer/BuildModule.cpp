@@ -1,11 +1,9 @@
-// One pass over ModelSpec: symbols first, then a function per kind of layer, then the step that calls them.
+// Writes a ModelGraph down as IR: symbols first, then a function per kind of layer, then the step that calls them.
 #include "lib/importer/BuildModule.h"
-#include "lib/importer/WeightSourceAttr.h"
 #include "dialects/llm/LlmDialect.h"
-#include "dialects/llm/LlmShapes.h"
-#include "lib/importer/Inspect.h"
+#include "lib/importer/WeightSourceAttr.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/DenseMap.h"
 #include <map>
 
 using namespace mlir;
@@ -13,255 +11,192 @@ using namespace mlir;
 namespace llmc {
 namespace {
 
+using ValueKind = GraphValue::Kind;
+
 class ModuleBuilder {
 public:
   ModuleBuilder(MLIRContext &context, const ModelSpec &spec, int64_t positions, const StorageTypeOf &storageTypeOf)
-      : spec_(spec), positions_(positions), storageTypeOf_(storageTypeOf), builder_(&context) {
-    for (const WeightSpec &weight : spec.weights)
-      weights_[weight.name] = &weight;
-  }
+      : spec_(spec), positions_(positions), storageTypeOf_(storageTypeOf), builder_(&context) {}
   OwningOpRef<ModuleOp> build();
 
 private:
-  // A layer function while it is built, its weights by the name inside the layer.
-  struct Layer {
-    std::map<std::string, Value> weights;
-    Value batch, kv, rope;
-  };
+  using Values = llvm::DenseMap<int, Value>; // of one function, by number
 
-  struct Kind {
-    std::string name;
-    std::vector<std::string> weightNames; // inside the layer, in call order
-  };
+  void declareWeights();
+  void declareStates();
+  func::FuncOp declareFunction(const GraphFunction &graph);
+  void buildBody(func::FuncOp function, const GraphFunction &graph, const std::string &prefix);
+  void buildNode(const GraphFunction &graph, const GraphNode &node, const std::string &prefix, Values &values);
+  void buildRopeTable(const GraphFunction &graph, const GraphNode &node, Location location, Values &values);
+  // Weights and states become values where the step first uses them.
+  Value valueOf(const GraphFunction &graph, int id, Values &values);
 
-  void declareSymbols(ModuleOp module);
-  void buildLayer(ModuleOp module, Kind &kind, size_t exampleLayer);
-  Value buildAttention(Layer &layer, const LayerSpec &spec, Value hidden);
-  Value buildMlp(Layer &layer, const LayerSpec &spec, Value hidden);
-  Value residual(Layer &layer, const LayerSpec &spec, Value hidden, Value block, const std::string &postNorm);
-  void buildStep(ModuleOp module);
-
+  Type typeOf(const GraphValue &value);
+  Attribute attributeOf(StringRef name, const GraphAttribute &attribute);
   Location named(const std::string &name) { return NameLoc::get(builder_.getStringAttr(name)); }
-  RankedTensorType rows(int64_t channels) {
-    return RankedTensorType::get({ShapedType::kDynamic, channels}, builder_.getF32Type());
-  }
-  RankedTensorType headRows(int64_t heads, int64_t channels) {
-    return RankedTensorType::get({ShapedType::kDynamic, heads, channels}, builder_.getF32Type());
-  }
-  llm::WeightType weightType(const WeightSpec &weight) {
-    return llm::WeightType::get(builder_.getContext(), weight.shape);
-  }
-  llm::KvType kvType(const AttentionSpec &attention) {
-    return llm::KvType::get(attention.kvHeads, attention.headDim, builder_.getF32Type());
-  }
   FloatAttr f32(double value) { return builder_.getF32FloatAttr(static_cast<float>(value)); }
-
-  Value use(const std::string &name) {
-    return llm::UseWeightOp::create(builder_, named(name), weightType(*weights_.at(name)), name);
-  }
-  Value norm(const std::string &name, Value input, Value weight, double eps) {
-    return llm::RmsNormOp::create(builder_, named(name), input.getType(), input, weight, f32(eps));
-  }
-  Value linear(Layer &layer, const std::string &name, Value input) {
-    Value weight = layer.weights.at(name);
-    auto bias = layer.weights.find(name + ".bias");
-    int64_t outputs = cast<llm::WeightType>(weight.getType()).getShape()[0];
-    return llm::LinearOp::create(builder_, named(layerPrefix_ + name), rows(outputs), input, weight,
-                                 bias == layer.weights.end() ? Value() : bias->second);
-  }
 
   const ModelSpec &spec_;
   const int64_t positions_;
   const StorageTypeOf &storageTypeOf_;
   OpBuilder builder_;
-  std::map<std::string, const WeightSpec *> weights_;
-  std::vector<Kind> kinds_;
-  std::vector<size_t> kindOfLayer_;
-  std::string layerPrefix_;
 };
-
-std::string layerName(size_t layer) { return "layers." + std::to_string(layer) + "."; }
 
 OwningOpRef<ModuleOp> ModuleBuilder::build() {
   OwningOpRef<ModuleOp> module = ModuleOp::create(builder_.getUnknownLoc());
   builder_.setInsertionPointToEnd(module->getBody());
   (*module)->setAttr("llmc.hidden", builder_.getI64IntegerAttr(spec_.hidden));
   (*module)->setAttr("llmc.vocabulary", builder_.getI64IntegerAttr(spec_.vocabulary));
-  (*module)->setAttr("llmc.layers", builder_.getI64IntegerAttr(static_cast<int64_t>(spec_.layers.size())));
+  (*module)->setAttr("llmc.layers", builder_.getI64IntegerAttr(spec_.layers));
   (*module)->setAttr("llmc.context", builder_.getI64IntegerAttr(positions_));
-  declareSymbols(*module);
-  kindOfLayer_.resize(spec_.layers.size());
-  for (const LayerKind &kind : layerKinds(spec_)) {
-    for (int64_t layer : kind.at)
-      kindOfLayer_[static_cast<size_t>(layer)] = kinds_.size();
-    kinds_.push_back({kind.name, {}});
-    buildLayer(*module, kinds_.back(), static_cast<size_t>(kind.at.front()));
+  declareWeights();
+  declareStates();
+  for (const GraphFunction &kind : spec_.graph.kinds) {
+    func::FuncOp function = declareFunction(kind);
+    function.setPrivate();
+    buildBody(function, kind, "layers.*(" + kind.name + ").");
   }
-  buildStep(*module);
+  buildBody(declareFunction(spec_.graph.step), spec_.graph.step, "");
   return module;
 }
 
-void ModuleBuilder::declareSymbols(ModuleOp) {
+//===-- symbols -----------------------------------------------------------------------------------------------------===//
+
+void ModuleBuilder::declareWeights() {
   for (const WeightSpec &weight : spec_.weights) {
     SmallVector<Attribute> sources;
-    for (const WeightSource &source : weight.sources) {
+    for (const WeightSource &source : weight.sources)
       sources.push_back(weightSourceAttr(builder_, source, storageTypeOf_));
-    }
-    llm::WeightOp::create(builder_, named(weight.name), weight.name, weightType(weight), builder_.getArrayAttr(sources),
+    llm::WeightOp::create(builder_, named(weight.name), weight.name,
+                          llm::WeightType::get(builder_.getContext(), weight.shape), builder_.getArrayAttr(sources),
                           weight.add != 0 ? builder_.getF64FloatAttr(weight.add) : FloatAttr());
   }
-  for (size_t layer = 0; layer < spec_.layers.size(); ++layer)
-    llm::StateOp::create(builder_, named(layerName(layer) + "kv"), layerName(layer) + "kv",
-                         kvType(spec_.layers[layer].attention));
 }
 
-void ModuleBuilder::buildLayer(ModuleOp module, Kind &kind, size_t exampleLayer) {
-  const LayerSpec &spec = spec_.layers[exampleLayer];
-  Layer layer;
-  std::string prefix = layerName(exampleLayer);
-  SmallVector<Type> inputs = {rows(spec_.hidden), llm::BatchType::get(builder_.getContext()), kvType(spec.attention)};
-  bool hasRope = spec.attention.rope >= 0;
-  if (hasRope)
-    inputs.push_back(rows(2 * static_cast<int64_t>(spec_.ropes[spec.attention.rope].frequencies.size())));
-  for (const WeightSpec &weight : spec_.weights)
-    if (llvm::StringRef(weight.name).starts_with(prefix)) {
-      kind.weightNames.push_back(weight.name.substr(prefix.size()));
-      inputs.push_back(weightType(weight));
-    }
-  layerPrefix_ = "layers.*(" + kind.name + ").";
-  auto function = func::FuncOp::create(builder_, named(kind.name), kind.name,
-                                       builder_.getFunctionType(inputs, {rows(spec_.hidden)}));
-  function.setPrivate();
+void ModuleBuilder::declareStates() {
+  for (const GraphValue &value : spec_.graph.step.values)
+    if (value.kind == ValueKind::State)
+      llm::StateOp::create(builder_, named(value.name), value.name, typeOf(value));
+}
+
+//===-- functions ---------------------------------------------------------------------------------------------------===//
+
+Type ModuleBuilder::typeOf(const GraphValue &value) {
+  switch (value.kind) {
+  case ValueKind::Batch:
+    return llm::BatchType::get(builder_.getContext());
+  case ValueKind::Weight:
+    return llm::WeightType::get(builder_.getContext(), value.shape);
+  case ValueKind::State:
+    if (!value.state.isCache)
+      return llm::RecurrentType::get(builder_.getContext(), value.state.heads, value.state.keys, value.state.values);
+    return llm::KvType::get(value.state.heads, value.state.keys, builder_.getF32Type(), value.state.values,
+                            value.state.latent);
+  case ValueKind::Rows:
+    break;
+  }
+  SmallVector<int64_t> shape = {ShapedType::kDynamic};
+  if (value.heads)
+    shape.push_back(value.heads);
+  shape.push_back(value.channels);
+  return RankedTensorType::get(shape, builder_.getF32Type());
+}
+
+func::FuncOp ModuleBuilder::declareFunction(const GraphFunction &graph) {
+  SmallVector<Type> inputs, results;
+  for (int input : graph.inputs)
+    inputs.push_back(typeOf(graph.values[static_cast<size_t>(input)]));
+  for (int result : graph.results)
+    results.push_back(typeOf(graph.values[static_cast<size_t>(result)]));
+  return func::FuncOp::create(builder_, named(graph.name), graph.name, builder_.getFunctionType(inputs, results));
+}
+
+void ModuleBuilder::buildBody(func::FuncOp function, const GraphFunction &graph, const std::string &prefix) {
   Block *body = function.addEntryBlock();
   OpBuilder::InsertionGuard guard(builder_);
   builder_.setInsertionPointToEnd(body);
-  layer.batch = body->getArgument(1);
-  layer.kv = body->getArgument(2);
-  unsigned next = 3;
-  if (hasRope)
-    layer.rope = body->getArgument(next++);
-  for (const std::string &name : kind.weightNames)
-    layer.weights[name] = body->getArgument(next++);
-  Value hidden = buildAttention(layer, spec, body->getArgument(0));
-  hidden = buildMlp(layer, spec, hidden);
-  func::ReturnOp::create(builder_, named(kind.name), hidden);
+  Values values;
+  for (auto [input, argument] : llvm::zip(graph.inputs, body->getArguments()))
+    values[input] = argument;
+  for (const GraphNode &node : graph.nodes)
+    buildNode(graph, node, prefix, values);
+  SmallVector<Value> results;
+  for (int result : graph.results)
+    results.push_back(values.lookup(result));
+  func::ReturnOp::create(builder_, named(graph.name), results);
 }
 
-Value ModuleBuilder::residual(Layer &layer, const LayerSpec &spec, Value hidden, Value block,
-                              const std::string &postNorm) {
-  if (auto weight = layer.weights.find(postNorm); weight != layer.weights.end())
-    block = norm(layerPrefix_ + postNorm, block, weight->second, spec_.normEps);
-  if (spec.residualScale != 1.0)
-    block = llm::ScaleOp::create(builder_, named(layerPrefix_ + "residual_scale"), block, f32(spec.residualScale),
-                                 FloatAttr());
-  return llm::AddOp::create(builder_, named(layerPrefix_ + "residual"), hidden, block);
+Value ModuleBuilder::valueOf(const GraphFunction &graph, int id, Values &values) {
+  Value &value = values[id];
+  const GraphValue &described = graph.values[static_cast<size_t>(id)];
+  if (value || described.kind == ValueKind::Rows)
+    return value;
+  if (described.kind == ValueKind::Weight)
+    value = llm::UseWeightOp::create(builder_, named(described.name), typeOf(described), described.name);
+  else
+    value = llm::UseStateOp::create(builder_, named(described.name), typeOf(described), described.name);
+  return value;
 }
 
-Value ModuleBuilder::buildAttention(Layer &layer, const LayerSpec &layerSpec, Value hidden) {
-  const AttentionSpec &spec = layerSpec.attention;
-  Value input = hidden;
-  if (layerSpec.preAttentionNorm)
-    input = norm(layerPrefix_ + "attention_norm", hidden, layer.weights.at("attention_norm"), spec_.normEps);
-  Value query = linear(layer, "attention.query", input);
-  Value key = linear(layer, "attention.key", input);
-  Value value = linear(layer, "attention.value", input);
-  auto qkNorm = [&](const char *name, Value x) {
-    return norm(layerPrefix_ + name, x, layer.weights.at(name), spec.qkNormEps);
-  };
-  if (spec.qkNorm == QkNorm::WholeWidth) {
-    query = qkNorm("attention.query_norm", query);
-    key = qkNorm("attention.key_norm", key);
+void ModuleBuilder::buildNode(const GraphFunction &graph, const GraphNode &node, const std::string &prefix,
+                              Values &values) {
+  Location location = named(prefix + node.name);
+  if (node.op == "rope_table")
+    return buildRopeTable(graph, node, location, values);
+  SmallVector<Value> operands;
+  for (int operand : node.operands)
+    operands.push_back(valueOf(graph, operand, values));
+  SmallVector<Type> results;
+  for (int result : node.results)
+    results.push_back(typeOf(graph.values[static_cast<size_t>(result)]));
+  ValueRange made;
+  if (node.op == "call") {
+    const GraphFunction &callee = spec_.graph.kinds[static_cast<size_t>(std::get<int64_t>(node.attributes.at("kind")))];
+    made = func::CallOp::create(builder_, location, callee.name, results, operands).getResults();
+  } else {
+    OperationState state(location, "llm." + node.op);
+    state.addOperands(operands);
+    state.addTypes(results);
+    for (const auto &[name, attribute] : node.attributes)
+      state.addAttribute(name, attributeOf(name, attribute));
+    if (!node.segments.empty())
+      state.addAttribute("operandSegmentSizes",
+                         builder_.getDenseI32ArrayAttr(SmallVector<int32_t>(node.segments.begin(), node.segments.end())));
+    made = builder_.create(state)->getResults();
   }
-  auto split = [&](const char *name, Value x, int64_t heads) -> Value {
-    return llm::SplitHeadsOp::create(builder_, named(layerPrefix_ + name), headRows(heads, spec.headDim), x);
-  };
-  query = split("attention.query", query, spec.heads);
-  key = split("attention.key", key, spec.kvHeads);
-  value = split("attention.value", value, spec.kvHeads);
-  if (spec.qkNorm == QkNorm::PerHead) {
-    query = qkNorm("attention.query_norm", query);
-    key = qkNorm("attention.key_norm", key);
-  }
-  if (layer.rope) {
-    query =
-        llm::RopeOp::create(builder_, named(layerPrefix_ + "attention.query.rope"), query.getType(), query, layer.rope);
-    key = llm::RopeOp::create(builder_, named(layerPrefix_ + "attention.key.rope"), key.getType(), key, layer.rope);
-  }
-  Location location = named(layerPrefix_ + "attention");
-  Value grown = llm::KvAppendOp::create(builder_, location, layer.kv.getType(), layer.kv, key, value, layer.batch);
-  Value attended =
-      llm::AttentionOp::create(builder_, location, query.getType(), query, grown, layer.batch, /*sinks=*/Value(),
-                               /*selected=*/Value(), f32(spec.scale), f32(spec.softcap),
-                               builder_.getI64IntegerAttr(spec.window), /*chunk=*/IntegerAttr(), /*alibi=*/nullptr);
-  Value merged = llm::MergeHeadsOp::create(builder_, location, rows(spec.heads * spec.headDim), attended);
-  Value output = linear(layer, "attention.output", merged);
-  return residual(layer, layerSpec, hidden, output, "attention_post_norm");
+  for (auto [result, value] : llvm::zip(node.results, made))
+    values[result] = value;
 }
 
-Value ModuleBuilder::buildMlp(Layer &layer, const LayerSpec &layerSpec, Value hidden) {
-  Value input = hidden;
-  if (layerSpec.preMlpNorm)
-    input = norm(layerPrefix_ + "mlp_norm", hidden, layer.weights.at("mlp_norm"), spec_.normEps);
-  Value gate = linear(layer, "mlp.gate", input);
-  Value up = linear(layer, "mlp.up", input);
-  auto activation = llm::symbolizeActivation(layerSpec.mlp.activation);
-  assert(activation && "ModelSpec holds only activations that the dialect knows");
-  Value middle = llm::GatedActivationOp::create(builder_, named(layerPrefix_ + "mlp.activation"), gate.getType(),
-                                                llm::ActivationAttr::get(builder_.getContext(), *activation), gate, up);
-  return residual(layer, layerSpec, hidden, linear(layer, "mlp.down", middle), "mlp_post_norm");
+void ModuleBuilder::buildRopeTable(const GraphFunction &graph, const GraphNode &node, Location location, Values &values) {
+  const RopeSpec &rope = spec_.ropes.at(std::get<std::string>(node.attributes.at("rope")));
+  bool isLong = !rope.longFrequencies.empty() && positions_ > rope.longAfter;
+  const std::vector<float> &frequencies = isLong ? rope.longFrequencies : rope.frequencies;
+  int result = node.results.front();
+  values[result] =
+      llm::RopeTableOp::create(builder_, location, typeOf(graph.values[static_cast<size_t>(result)]),
+                               valueOf(graph, node.operands.front(), values),
+                               builder_.getDenseF32ArrayAttr(frequencies), f32(rope.magnitude));
 }
 
-void ModuleBuilder::buildStep(ModuleOp module) {
-  Type batchType = llm::BatchType::get(builder_.getContext());
-  auto function = func::FuncOp::create(builder_, named("step"), "step",
-                                       builder_.getFunctionType({batchType}, {rows(spec_.vocabulary)}));
-  Block *body = function.addEntryBlock();
-  OpBuilder::InsertionGuard guard(builder_);
-  builder_.setInsertionPointToEnd(body);
-  Value batch = body->getArgument(0);
-  auto record = [&](Value value, size_t index) {
-    llm::RecordOp::create(builder_, named("record"), value, batch,
-                          builder_.getI64IntegerAttr(static_cast<int64_t>(index)));
-  };
-  Value embedding = use("embedding");
-  double scale = spec_.embeddingScale;
-  Value hidden =
-      llm::EmbeddingOp::create(builder_, named("embedding"), rows(spec_.hidden), batch, embedding, f32(scale));
-  record(hidden, 0);
-  SmallVector<Value> ropes;
-  for (const RopeSpec &rope : spec_.ropes) {
-    bool isLong = !rope.longFrequencies.empty() && positions_ > rope.longAfter;
-    const std::vector<float> &frequencies = isLong ? rope.longFrequencies : rope.frequencies;
-    ropes.push_back(llm::RopeTableOp::create(builder_, named("rope"),
-                                             rows(2 * static_cast<int64_t>(frequencies.size())), batch,
-                                             builder_.getDenseF32ArrayAttr(frequencies), f32(rope.magnitude)));
-  }
-  for (size_t i = 0; i < spec_.layers.size(); ++i) {
-    const LayerSpec &layer = spec_.layers[i];
-    SmallVector<Value> operands = {
-        hidden, batch,
-        llm::UseStateOp::create(builder_, named(layerName(i) + "kv"), kvType(layer.attention), layerName(i) + "kv")};
-    if (layer.attention.rope >= 0)
-      operands.push_back(ropes[layer.attention.rope]);
-    const Kind &kind = kinds_[kindOfLayer_[i]];
-    for (const std::string &name : kind.weightNames)
-      operands.push_back(use(layerName(i) + name));
-    hidden = func::CallOp::create(builder_, named("layers." + std::to_string(i)), kind.name,
-                                  TypeRange{rows(spec_.hidden)}, operands)
-                 .getResult(0);
-    record(hidden, i + 1);
-  }
-  Value finalNorm = use("final_norm");
-  record(norm("final_norm", hidden, finalNorm, spec_.normEps), spec_.layers.size() + 1);
-  Value wanted = llm::SelectRowsOp::create(builder_, named("head"), hidden.getType(), hidden, batch);
-  Value normed = norm("final_norm", wanted, finalNorm, spec_.normEps);
-  Value head = spec_.tiedHead ? embedding : use("head");
-  Value logits = llm::LinearOp::create(builder_, named("head"), rows(spec_.vocabulary), normed, head, Value());
-  if (spec_.logitScale != 1.0)
-    logits = llm::ScaleOp::create(builder_, named("head"), logits, f32(spec_.logitScale), FloatAttr());
-  if (spec_.logitSoftcap > 0)
-    logits = llm::SoftcapOp::create(builder_, named("head"), logits, f32(spec_.logitSoftcap));
-  func::ReturnOp::create(builder_, named("step"), logits);
+Attribute ModuleBuilder::attributeOf(StringRef name, const GraphAttribute &attribute) {
+  MLIRContext *context = builder_.getContext();
+  if (const bool *flag = std::get_if<bool>(&attribute))
+    return name == "normalize" ? Attribute(builder_.getBoolAttr(*flag)) : builder_.getUnitAttr();
+  if (const int64_t *number = std::get_if<int64_t>(&attribute))
+    return builder_.getI64IntegerAttr(*number);
+  if (const double *number = std::get_if<double>(&attribute))
+    return f32(*number);
+  if (const auto *list = std::get_if<std::vector<float>>(&attribute))
+    return builder_.getDenseF32ArrayAttr(*list);
+  // Words are checked where the graph is made.
+  const std::string &word = std::get<std::string>(attribute);
+  if (name == "activation")
+    return llm::ActivationAttr::get(context, *llm::symbolizeActivation(word));
+  if (name == "scoring")
+    return llm::ScoringAttr::get(context, *llm::symbolizeScoring(word));
+  assert(name == "pairing" && "no other attribute of an op is a word");
+  return llm::PairingAttr::get(context, *llm::symbolizePairing(word));
 }
 
 } // namespace

@@ -59,7 +59,7 @@ std::string missing(const ModelSpec &spec, const WeightSpec &weight, const std::
     return "no '" + tensor + "' is stored";
   size_t at = tensor.find("." + number + ".");
   std::string inLayer = at == std::string::npos ? tensor : tensor.substr(at + number.size() + 2);
-  return "layer " + number + " of " + std::to_string(spec.layers.size()) + " has no '" + inLayer + "'";
+  return "layer " + number + " of " + std::to_string(spec.layers) + " has no '" + inLayer + "'";
 }
 
 // Of a stack the first tensor tells for all.
@@ -79,6 +79,22 @@ void settleNames(ModelSpec &spec, const Stored &stored) {
     spec.tiedHeadTensor = spelling(spec, stored, spec.tiedHeadTensor);
 }
 
+// Makes the embedding the head, in the graph too.
+void tieHead(ModelSpec &spec, std::vector<WeightSpec>::iterator head) {
+  GraphFunction &step = spec.graph.step;
+  auto weight = [&](const char *name) {
+    auto found = std::find_if(step.values.begin(), step.values.end(), [&](const GraphValue &value) {
+      return value.kind == GraphValue::Kind::Weight && value.name == name;
+    });
+    return static_cast<int>(found - step.values.begin());
+  };
+  for (GraphNode &node : step.nodes)
+    std::replace(node.operands.begin(), node.operands.end(), weight("head"), weight("embedding"));
+  spec.tiedHead = true;
+  spec.tiedHeadTensor = head->sources.front().tensor;
+  spec.weights.erase(head);
+}
+
 Status settleHead(ModelSpec &spec, const Stored &stored, const TensorsEqual &equal) {
   const std::string embedding = spec.weights.front().sources.front().tensor;
   if (spec.tiedHead) {
@@ -95,17 +111,15 @@ Status settleHead(ModelSpec &spec, const Stored &stored, const TensorsEqual &equ
     spec.notes.push_back(both + " and equal");
     return {};
   }
-  const WeightSpec &head = spec.weights.back();
-  const std::string tensor = head.sources.front().tensor;
-  if (stored.count(tensor))
+  auto head = std::find_if(spec.weights.begin(), spec.weights.end(), [](const WeightSpec &each) { return each.name == "head"; });
+  if (head == spec.weights.end() || stored.count(head->sources.front().tensor))
     return {};
+  const std::string tensor = head->sources.front().tensor;
   if (spec.tiedHeadStated)
     return Status::error("tie_word_embeddings is false, but no '" + tensor +
                          "' is stored; set it to true if the embedding is the head");
   spec.notes.push_back("no '" + tensor + "' is stored and the config does not say whether the head is tied: it is");
-  spec.tiedHead = true;
-  spec.tiedHeadTensor = tensor;
-  spec.weights.pop_back();
+  tieHead(spec, head);
   return {};
 }
 

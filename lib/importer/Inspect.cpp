@@ -2,11 +2,13 @@
 #include "lib/importer/Inspect.h"
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace llmc {
 namespace {
 
-constexpr uint64_t kvElementBytes = 2; // bfloat16
+constexpr uint64_t kvElementBytes = 2;        // bfloat16
+constexpr uint64_t recurrentElementBytes = 4; // float32
 
 uint64_t elements(const std::vector<int64_t> &shape) {
   uint64_t product = 1;
@@ -41,11 +43,6 @@ private:
   std::map<std::string, size_t> at_;
 };
 
-std::string nameOfKind(const LayerSpec &layer) {
-  std::string name = layer.attention.window != 0 ? "sliding_attention" : "full_attention";
-  return layer.attention.rope < 0 ? name + "_no_rope" : name;
-}
-
 std::string withThousands(uint64_t value) {
   std::string text = std::to_string(value);
   for (size_t i = text.size(); i > 3;)
@@ -56,65 +53,97 @@ std::string withThousands(uint64_t value) {
 } // namespace
 
 ParameterCounts countParameters(const ModelSpec &spec) {
+  // Of experts a token meets those that its router chose.
+  std::map<std::string, std::pair<uint64_t, uint64_t>> share; // weight -> chosen of all
+  for (const GraphFunction &kind : spec.graph.kinds)
+    for (const GraphNode &node : kind.nodes)
+      if (node.op == "expert_linear")
+        for (int operand : node.operands)
+          if (const GraphValue &weight = kind.values[static_cast<size_t>(operand)]; weight.kind == GraphValue::Kind::Weight)
+            share[weight.name] = {kind.values[static_cast<size_t>(node.results.front())].heads, weight.shape.front()};
   ParameterCounts counts;
-  for (const WeightSpec &weight : spec.weights)
-    counts.total += elements(weight.shape);
-  counts.active = counts.total;
+  for (const WeightSpec &weight : spec.weights) {
+    uint64_t all = elements(weight.shape);
+    counts.total += all;
+    size_t dot = weight.name.rfind("layers.", 0) == 0 ? weight.name.find('.', 7) : std::string::npos;
+    auto found = share.find(dot == std::string::npos ? weight.name : weight.name.substr(dot + 1));
+    counts.active += found == share.end() ? all : all / found->second.second * found->second.first;
+  }
   return counts;
 }
 
 std::vector<LayerKind> layerKinds(const ModelSpec &spec) {
   std::vector<LayerKind> kinds;
-  std::vector<const LayerSpec *> examples;
-  std::map<std::string, int> sameName;
-  for (size_t i = 0; i < spec.layers.size(); ++i) {
-    const LayerSpec &layer = spec.layers[i];
-    auto same = std::find_if(examples.begin(), examples.end(), [&](const LayerSpec *other) { return *other == layer; });
-    if (same == examples.end()) {
-      std::string name = nameOfKind(layer);
-      int earlier = sameName[name]++;
-      kinds.push_back({earlier == 0 ? name : name + "_" + std::to_string(earlier + 1), {}});
-      examples.push_back(&layer);
-      same = examples.end() - 1;
-    }
-    kinds[static_cast<size_t>(same - examples.begin())].at.push_back(static_cast<int64_t>(i));
-  }
+  for (const GraphFunction &kind : spec.graph.kinds)
+    kinds.push_back({kind.name, {}});
+  for (size_t i = 0; i < spec.graph.kindOfLayer.size(); ++i)
+    kinds[static_cast<size_t>(spec.graph.kindOfLayer[i])].at.push_back(static_cast<int64_t>(i));
   return kinds;
 }
 
 std::vector<OperatorCount> countOperators(const ModelSpec &spec) {
+  const GraphFunction &step = spec.graph.step;
+  // Records are for people who look into a model; what is made for them alone is no part of it.
+  std::set<int> used(step.results.begin(), step.results.end());
+  for (const GraphNode &node : step.nodes)
+    if (node.op != "record")
+      used.insert(node.operands.begin(), node.operands.end());
   OperatorTally tally;
-  tally.add("embedding", 1);
-  tally.add("rope_table", static_cast<int64_t>(spec.ropes.size()));
-  int64_t scales = (spec.embeddingScale != 1.0) + (spec.logitScale != 1.0);
-  for (const LayerSpec &layer : spec.layers) {
-    const AttentionSpec &a = layer.attention;
-    tally.add("rms_norm", layer.preAttentionNorm + layer.postAttentionNorm + layer.preMlpNorm + layer.postMlpNorm +
-                              (a.qkNorm == QkNorm::None ? 0 : 2));
-    tally.add("linear", 7);
-    tally.add("split_heads", 3);
-    tally.add("rope", a.rope < 0 ? 0 : 2);
-    tally.add("kv_append", 1);
-    tally.add("attention", 1);
-    tally.add("merge_heads", 1);
-    tally.add("gated_activation", 1);
-    tally.add("add", 2);
-    scales += layer.residualScale != 1.0 ? 2 : 0;
+  for (const GraphNode &node : step.nodes) {
+    if (node.op != "call") {
+      bool counts = std::any_of(node.results.begin(), node.results.end(), [&](int result) { return used.count(result) != 0; });
+      tally.add(node.op, counts);
+      continue;
+    }
+    for (const GraphNode &inner : spec.graph.kinds[static_cast<size_t>(std::get<int64_t>(node.attributes.at("kind")))].nodes)
+      tally.add(inner.op, 1);
   }
-  tally.add("scale", scales);
-  tally.add("rms_norm", 1);
-  tally.add("select_rows", 1);
-  tally.add("linear", 1);
-  tally.add("softcap", spec.logitSoftcap != 0.0 ? 1 : 0);
   return tally.take();
 }
 
-uint64_t stateBytesPerToken(const ModelSpec &spec) {
-  uint64_t bytes = 0;
-  for (const LayerSpec &layer : spec.layers)
-    bytes += 2 * static_cast<uint64_t>(layer.attention.kvHeads * layer.attention.headDim) * kvElementBytes;
+StateBytes stateBytes(const ModelSpec &spec) {
+  StateBytes bytes;
+  for (const GraphValue &value : spec.graph.step.values)
+    if (value.kind == GraphValue::Kind::State) {
+      uint64_t count = static_cast<uint64_t>(value.state.elements());
+      (value.state.isCache ? bytes.perToken : bytes.perSequence) += count * (value.state.isCache ? kvElementBytes : recurrentElementBytes);
+    }
   return bytes;
 }
+
+namespace {
+
+// The numbers people know a model by.
+struct Headline {
+  int64_t heads = 0, kvHeads = 0, headDim = 0, experts = 0;
+  bool latent = false;
+};
+
+Headline headlineOf(const ModelSpec &spec) {
+  Headline headline;
+  for (const GraphFunction &kind : spec.graph.kinds)
+    for (const GraphNode &node : kind.nodes) {
+      auto operand = [&](size_t i) -> const GraphValue & { return kind.values[static_cast<size_t>(node.operands[i])]; };
+      if (node.op == "attention" && headline.heads == 0) {
+        headline.heads = operand(0).heads;
+        headline.kvHeads = operand(1).state.heads;
+        headline.headDim = operand(1).state.keys;
+        headline.latent = operand(1).state.latent;
+      }
+      if (node.op == "expert_linear" && headline.experts == 0)
+        headline.experts = operand(1).shape.front();
+    }
+  // What the config states counts for latent caches, whose single head is wide.
+  for (const Fact &fact : spec.facts) {
+    int64_t *known = fact.name == "heads" ? &headline.heads : fact.name == "kv_heads" ? &headline.kvHeads
+                     : fact.name == "head_dim" ? &headline.headDim : nullptr;
+    if (known)
+      *known = std::atoll(fact.value.c_str());
+  }
+  return headline;
+}
+
+} // namespace
 
 Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
   std::map<std::string, const StoredTensor *> byName;
@@ -137,7 +166,8 @@ Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &store
   for (const Fact &fact : spec.facts)
     facts.push_back({{"name", fact.name}, {"value", fact.value}, {"origin", fact.origin}});
   ParameterCounts counts = countParameters(spec);
-  const AttentionSpec &attention = spec.layers.front().attention;
+  Headline headline = headlineOf(spec);
+  StateBytes state = stateBytes(spec);
   Json json;
   json["family"] = spec.family;
   json["architecture"] = spec.architecture;
@@ -147,14 +177,14 @@ Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &store
   json["hidden"] = spec.hidden;
   json["vocabulary"] = spec.vocabulary;
   json["context"] = spec.context;
-  json["heads"] = attention.heads;
-  json["kv_heads"] = attention.kvHeads;
-  json["head_dim"] = attention.headDim;
-  json["experts"] = 0;
-  json["latent_attention"] = false;
+  json["heads"] = headline.heads;
+  json["kv_heads"] = headline.kvHeads;
+  json["head_dim"] = headline.headDim;
+  json["experts"] = headline.experts;
+  json["latent_attention"] = headline.latent;
   json["tied_head"] = spec.tiedHead;
   json["operators"] = operators;
-  json["state"] = {{"bytes_per_token", stateBytesPerToken(spec)}, {"bytes_per_sequence", 0}};
+  json["state"] = {{"bytes_per_token", state.perToken}, {"bytes_per_sequence", state.perSequence}};
   json["tensors"] = tensors;
   json["ignored_keys"] = spec.ignoredKeys;
   json["unknown_keys"] = spec.unknownKeys;
@@ -165,24 +195,30 @@ Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &store
 
 std::string inspectToText(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
   Json json = inspectToJson(spec, stored);
-  const AttentionSpec &attention = spec.layers.front().attention;
+  Headline headline = headlineOf(spec);
+  StateBytes state = stateBytes(spec);
   std::string text = spec.family + " (" + spec.architecture + ")\n";
   auto line = [&](const std::string &name, const std::string &value) {
     text += "  " + name + std::string(name.size() < 12 ? 12 - name.size() : 1, ' ') + value + "\n";
   };
-  line("parameters", withThousands(countParameters(spec).total));
+  ParameterCounts counts = countParameters(spec);
+  line("parameters", withThousands(counts.total) +
+                         (counts.active != counts.total ? ", active for a token " + withThousands(counts.active) : ""));
   line("bytes", withThousands(json["bytes"].get<uint64_t>()));
   line("hidden", std::to_string(spec.hidden) + ", vocabulary " + std::to_string(spec.vocabulary) + ", context " +
                      std::to_string(spec.context));
-  line("heads", std::to_string(attention.heads) + ", key and value " + std::to_string(attention.kvHeads) + ", " +
-                    std::to_string(attention.headDim) + " channels each");
+  if (headline.experts)
+    line("experts", std::to_string(headline.experts));
+  line("heads", std::to_string(headline.heads) + ", key and value " + std::to_string(headline.kvHeads) + ", " +
+                    std::to_string(headline.headDim) + " channels each");
   for (const LayerKind &kind : layerKinds(spec))
     line("layers", std::to_string(kind.at.size()) + " x " + kind.name);
   std::string operators;
   for (const OperatorCount &op : countOperators(spec))
     operators += (operators.empty() ? "" : ", ") + op.name + " " + std::to_string(op.count);
   line("operators", operators);
-  line("state", withThousands(stateBytesPerToken(spec)) + " bytes per token");
+  line("state", withThousands(state.perToken) + " bytes per token" +
+                    (state.perSequence ? ", " + withThousands(state.perSequence) + " bytes per sequence" : ""));
   for (const Fact &fact : spec.facts)
     line("fact", fact.name + " = " + fact.value + " (" + fact.origin + ")");
   for (const std::string &note : spec.notes)

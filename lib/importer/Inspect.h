@@ -26,8 +26,11 @@ struct OperatorCount {
 // One step of the model as imported, before anything is fused; in the order of first use.
 std::vector<OperatorCount> countOperators(const ModelSpec &spec);
 
-// What a token adds to the state: key and value of every attention layer, as bfloat16.
-uint64_t stateBytesPerToken(const ModelSpec &spec);
+struct StateBytes {
+  uint64_t perToken = 0;    // caches, as bfloat16
+  uint64_t perSequence = 0; // recurrent states, as float32
+};
+StateBytes stateBytes(const ModelSpec &spec);
 
 // The object of `llmc inspect --json`. With the headers of the files, types and bytes are what is stored.
 Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored = {});

@@ -57,7 +57,7 @@ void mergeEntries(Json &base, const Json &over, int depth) {
       base.erase(it.key());
       continue;
     }
-    int inner = depth == 0 && isFormat(it.key()) ? 2 : depth == 0 && it.key() == "layer" ? 1 : depth - 1;
+    int inner = depth == 0 && isFormat(it.key()) ? 2 : depth == 0 && it.key() == "blocks" ? 1 : depth - 1;
     if (inner > 0 && base.contains(it.key()) && base[it.key()].is_object() && it->is_object())
       mergeEntries(base[it.key()], *it, inner);
     else
@@ -116,7 +116,6 @@ const std::vector<ValueDefinition> &valueDefinitions() {
       {"mlp_bias", Kind::Flag, 0, 0, Json(false), "bias of the feed-forward part"},
       {"norm_add", Kind::Number, 0, 0, Json(0), "added to stored norm weights"},
       {"embedding_scale", Kind::Positive, 0, 0, Json(1), "factor of the embedding"},
-      {"embedding_scale_rounded", Kind::Flag, 0, 0, Json(false), "whether that factor is rounded to bfloat16"},
       {"residual_scale", Kind::Positive, 0, 0, Json(1), "factor of what a layer adds"},
       {"logit_scale", Kind::Positive, 0, 0, Json(1), "factor of the logits"},
       {"logit_softcap", Kind::NotNegative, 0, 0, Json(0), "bound of the logits"},
@@ -135,13 +134,7 @@ const ValueDefinition *findValueDefinition(const std::string &name) {
   return nullptr;
 }
 
-std::vector<std::string> requiredValues() {
-  std::vector<std::string> names;
-  for (const ValueDefinition &definition : valueDefinitions())
-    if (!definition.fallback)
-      names.push_back(definition.name);
-  return names;
-}
+std::vector<std::string> requiredValues() { return {"layers", "hidden", "vocabulary", "context", "tied_head"}; }
 
 StatusOr<ModelDescriptions> loadModelDescriptions(const std::string &folder) {
   Files files;

@@ -1,8 +1,9 @@
-// ModelDescription: one file of models/ as C++ structs: where the facts of a family sit and under which names its
-// weights are published. models/schema.json documents the file; parseDescription checks it.
+// ModelDescription: one file of models/ as C++ structs: where the facts of a family sit, how its layers are wired, and
+// under which names its weights are published. models/schema.json documents the file; parseDescription checks it.
 #pragma once
 #include "lib/importer/ConfigSource.h"
 #include "lib/importer/ModelSpec.h"
+#include "lib/importer/Scalar.h"
 #include "runtime/support/Json.h"
 #include "runtime/support/Status.h"
 #include <map>
@@ -21,27 +22,46 @@ struct ValueRule {
   std::string enabledBy, lengthOf, unlessTensor;
 };
 
-// One source of a yes or no per layer. See "choice" in the schema.
+// One source of a fact per layer. See "choice" in the schema.
 struct LayerChoice {
-  enum class Kind { List, Letters, Period, From, As, Not, All };
+  enum class Kind { List, Letters, Period, From, As, Not, All, Expression };
   Kind kind = Kind::All;
-  std::string name; // key of a list or letters, value of a period or from, choice of as or not
+  std::string name; // key of a list or letters, value of a period or from, choice of as or not, the expression
   std::vector<Json> yes, no;
   bool last = false, all = true;
+  int64_t extra = 0;  // entries that a list may have behind those of the layers
+  bool other = false; // the key of the list may hold something else
   std::string when;
 };
 
 struct RopeRule {
   std::vector<std::string> objects, scaling, theta, partial, width, originalContext, type, factor, magnitude;
-  std::optional<double> defaultTheta;
+  std::optional<double> defaultTheta, defaultPartial;
   std::map<std::string, std::string> types;
+  std::string channels; // expression: of the head, or of the part of it that turns; empty: head_dim
+  std::vector<std::string> ignored; // members of the object that do not change the maths of text
   std::string divisors, shortDivisors, longDivisors;
 };
 
+// Where a weight is published. Text but `tensor` and `map` is an expression.
 struct WeightRule {
-  std::string tensor;
-  std::optional<std::pair<std::string, std::string>> rows; // expressions
-  std::string unpermute;                                   // expression, empty: no
+  struct Source {
+    std::string tensor;
+    std::optional<std::pair<std::string, std::string>> rows;
+    std::string unpermute, stack; // empty: no
+    std::vector<std::string> dims;
+    std::vector<std::optional<std::pair<std::string, std::string>>> take;
+    std::vector<int64_t> order;
+    std::string map;
+  };
+  std::vector<Source> sources;
+  bool inLayer = true; // used in a layer it is the layer's own
+};
+
+// A part of a model's wiring: statements that are evaluated in order; the last one without a name is the result.
+struct Block {
+  std::vector<std::string> parameters;
+  std::vector<Statement> statements;
 };
 
 // A family as one format publishes it.
@@ -50,8 +70,8 @@ struct FormatRules {
   std::map<std::string, std::map<std::string, std::string>> nested;
   std::map<std::string, ValueRule> values;
   std::map<std::string, Json> mustEqual;
-  std::vector<LayerChoice> sliding, rope;
-  std::optional<RopeRule> fullRope, slidingRope;
+  std::map<std::string, std::vector<LayerChoice>> perLayer;
+  std::map<std::string, RopeRule> ropes;
   std::map<std::string, WeightRule> weights;
   std::map<std::string, std::vector<std::string>> otherPrefixes;
   std::map<std::string, std::string> ignored, ignoredTensors; // name, may end in * -> why
@@ -59,8 +79,7 @@ struct FormatRules {
 
 struct ModelDescription {
   std::string family;
-  bool preNorms = true, postNorms = false;
-  QkNorm qkNorm = QkNorm::None;
+  std::map<std::string, Block> blocks;
   FormatRules config, gguf;
   const FormatRules &rules(ConfigFormat format) const { return format == ConfigFormat::Gguf ? gguf : config; }
 };
@@ -71,7 +90,7 @@ struct ModelDescriptions {
 
 // What the C++ side knows of a value by name: its range, and what it is when a description does not mention it.
 struct ValueDefinition {
-  enum class Kind { Integer, Positive, NotNegative, Number, Flag, Word };
+  enum class Kind { Integer, Positive, NotNegative, Number, Flag, Word, Any };
   std::string name;
   Kind kind;
   int64_t min, max;
@@ -80,7 +99,7 @@ struct ValueDefinition {
 };
 // nullptr: not a building block's value, but free for use in expressions.
 const ValueDefinition *findValueDefinition(const std::string &name);
-// Definitions that a description must provide.
+// What every description must provide; its wiring asks for others.
 std::vector<std::string> requiredValues();
 
 // The descriptions compiled into the program, overlaid with the *.json of `folder` (of the environment's LLMC_MODELS
@@ -90,6 +109,10 @@ StatusOr<ModelDescriptions> loadModelDescriptions(const std::string &folder = ""
 // Everything wrong with one description file, each with a JSON pointer; empty when it is sound. Families that it
 // inherits from are looked for beside it, then among the compiled ones.
 std::vector<std::string> checkModelDescription(const std::string &path);
+
+// What the parts of a description say of each other and is wrong, each with a JSON pointer: values that are missing, names that nothing
+// defines, calls of blocks and functions that do not exist. Only formats that serve an architecture have to be complete.
+std::vector<std::string> problemsOf(const ModelDescription &description);
 
 // One merged description (inheritance applied) to structs; problems are appended to `errors`, prefixed by `file`.
 ModelDescription parseDescription(const Json &merged, const std::string &file, std::vector<std::string> &errors);

@@ -1,30 +1,11 @@
-// A description's JSON to structs, checked: unknown members, wrong types, expressions that do not parse, names of
-// values or weights that nothing defines. models/schema.json says the same for people and editors.
-#include "lib/importer/Expression.h"
+// A description's JSON to structs, checked: unknown members, wrong types, expressions that do not parse. What the parts
+// say of each other is checked in CheckDescription.cpp. models/schema.json says the same for people and editors.
 #include "lib/importer/ModelDescription.h"
 #include <set>
 
 namespace llmc {
 namespace {
 
-// Weight names of a layer come after layer_prefix; biases are the same names with ".bias" for ".weight".
-const std::set<std::string> weightNames = {"embedding",
-                                           "layer_prefix",
-                                           "final_norm",
-                                           "head",
-                                           "attention_norm",
-                                           "attention.query",
-                                           "attention.key",
-                                           "attention.value",
-                                           "attention.query_norm",
-                                           "attention.key_norm",
-                                           "attention.output",
-                                           "attention_post_norm",
-                                           "mlp_norm",
-                                           "mlp.gate",
-                                           "mlp.up",
-                                           "mlp.down",
-                                           "mlp_post_norm"};
 const std::set<std::string> ropeTypes = {"default", "linear", "llama3", "longrope", "yarn"};
 
 class Reader {
@@ -33,19 +14,20 @@ public:
 
   ModelDescription read(const Json &json) {
     ModelDescription d;
-    members(json, "", {"$schema", "family", "about", "inherits", "layer", "config", "gguf"});
+    members(json, "", {"$schema", "family", "about", "inherits", "blocks", "config", "gguf"});
     if (const Json *family = find(json, "family"))
       d.family = text(*family, "/family");
-    if (const Json *layer = find(json, "layer"))
-      readLayer(*layer, d);
+    forEach(json, "", "blocks", [&](const std::string &signature, const Json &value, const std::string &at) {
+      readBlock(signature, value, at, d);
+    });
     for (ConfigFormat format : {ConfigFormat::HuggingFace, ConfigFormat::Gguf}) {
       std::string name = format == ConfigFormat::Gguf ? "gguf" : "config";
       FormatRules &rules = format == ConfigFormat::Gguf ? d.gguf : d.config;
       if (const Json *section = find(json, name))
         readFormat(*section, "/" + name, rules);
-      if (!rules.architectures.empty())
-        checkComplete("/" + name, d, rules);
     }
+    for (const std::string &problem : problemsOf(d))
+      errors_.push_back(file_ + ": " + problem);
     return d;
   }
 
@@ -109,18 +91,22 @@ private:
     return result;
   }
 
-  void readLayer(const Json &json, ModelDescription &d) {
-    if (!members(json, "/layer", {"pre_norms", "post_norms", "qk_norm"}))
-      return;
-    d.preNorms = flagMember(json, "/layer", "pre_norms", true);
-    d.postNorms = flagMember(json, "/layer", "post_norms", false);
-    std::string norm = textMember(json, "/layer", "qk_norm");
-    if (norm == "per_head")
-      d.qkNorm = QkNorm::PerHead;
-    else if (norm == "whole_width")
-      d.qkNorm = QkNorm::WholeWidth;
-    else if (!norm.empty() && norm != "none")
-      error("/layer/qk_norm", "'" + norm + "' is unknown (known = none, per_head, whole_width)");
+  void readBlock(const std::string &signature, const Json &json, const std::string &at, ModelDescription &d) {
+    StatusOr<std::pair<std::string, std::vector<std::string>>> parsed = parseSignature(signature);
+    if (!parsed.ok())
+      return error(at, parsed.status().message());
+    Block block;
+    block.parameters = parsed->second;
+    std::vector<std::string> lines = texts(json, at);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      StatusOr<Statement> statement = parseStatement(lines[i]);
+      if (statement.ok())
+        block.statements.push_back(std::move(*statement));
+      else
+        error(at + "/" + std::to_string(i), statement.status().message());
+    }
+    if (!d.blocks.emplace(parsed->first, std::move(block)).second)
+      error(at, "is a second block '" + parsed->first + "'; blocks have one signature");
   }
 
   void readFormat(const Json &json, const std::string &pointer, FormatRules &rules) {
@@ -139,20 +125,12 @@ private:
     forEach(json, pointer, "must_equal",
             [&](const std::string &name, const Json &value, const std::string &at) { rules.mustEqual[name] = value; });
     forEach(json, pointer, "per_layer", [&](const std::string &name, const Json &value, const std::string &at) {
-      if (name == "sliding" || name == "rope")
-        (name == "rope" ? rules.rope : rules.sliding) = readChoices(value, at);
-      else
-        error(at, "is not a choice per layer (known = sliding, rope)");
+      rules.perLayer[name] = readChoices(value, at);
     });
     forEach(json, pointer, "ropes", [&](const std::string &name, const Json &value, const std::string &at) {
-      if (name == "full" || name == "sliding")
-        (name == "full" ? rules.fullRope : rules.slidingRope) = readRope(value, at);
-      else
-        error(at, "is not a rope (known = full, sliding)");
+      rules.ropes[name] = readRope(value, at);
     });
     forEach(json, pointer, "weights", [&](const std::string &name, const Json &value, const std::string &at) {
-      if (!weightNames.count(name))
-        error(at, "is not the name of a weight");
       rules.weights[name] = readWeight(value, at);
     });
     forEach(json, pointer, "other_prefixes", [&](const std::string &name, const Json &value, const std::string &at) {
@@ -216,9 +194,12 @@ private:
     using Kind = LayerChoice::Kind;
     static const std::pair<const char *, Kind> kinds[] = {{"list", Kind::List},     {"letters", Kind::Letters},
                                                           {"period", Kind::Period}, {"from", Kind::From},
-                                                          {"as", Kind::As},         {"not", Kind::Not}};
+                                                          {"as", Kind::As},         {"not", Kind::Not},
+                                                          {"expression", Kind::Expression}};
     LayerChoice choice;
-    if (!members(json, at, {"list", "letters", "yes", "no", "period", "last", "from", "as", "not", "all", "when"}))
+    if (!members(json, at,
+                 {"list", "letters", "yes", "no", "period", "last", "from", "as", "not", "all", "expression", "extra",
+                  "or_other", "when"}))
       return choice;
     int stated = find(json, "all") ? 1 : 0;
     choice.all = flagMember(json, at, "all", true);
@@ -230,7 +211,18 @@ private:
       }
     if (stated != 1)
       error(at,
-            "names " + std::to_string(stated) + " sources, expected one of list, letters, period, from, as, not, all");
+            "names " + std::to_string(stated) +
+                " sources, expected one of list, letters, period, from, as, not, all, expression");
+    if (choice.kind == Kind::Expression)
+      choice.name = expression(*find(json, "expression"), at + "/expression");
+    choice.other = flagMember(json, at, "or_other", false);
+    if (const Json *extra = find(json, "extra")) {
+      StatusOr<int64_t> count = asInteger(*extra, at + "/extra", 0, 1 << 20);
+      if (count.ok())
+        choice.extra = *count;
+      else
+        errors_.push_back(file_ + ": " + count.status().message());
+    }
     for (const char *member : {"yes", "no"})
       if (const Json *words = find(json, member)) {
         if (!words->is_array())
@@ -248,8 +240,11 @@ private:
     RopeRule rule;
     if (!members(json, at,
                  {"objects", "scaling", "theta", "default_theta", "partial", "width", "original_context", "type",
-                  "factor", "magnitude", "types", "divisors", "short_divisors", "long_divisors"}))
+                  "factor", "magnitude", "types", "divisors", "short_divisors", "long_divisors", "channels",
+                  "default_partial", "ignored"}))
       return rule;
+    rule.channels = expressionMember(json, at, "channels");
+    rule.ignored = textsMember(json, at, "ignored");
     rule.objects = textsMember(json, at, "objects");
     rule.scaling = textsMember(json, at, "scaling");
     rule.theta = textsMember(json, at, "theta");
@@ -262,12 +257,13 @@ private:
     rule.divisors = textMember(json, at, "divisors");
     rule.shortDivisors = textMember(json, at, "short_divisors");
     rule.longDivisors = textMember(json, at, "long_divisors");
-    if (const Json *theta = find(json, "default_theta")) {
-      if (theta->is_number())
-        rule.defaultTheta = theta->get<double>();
-      else
-        error(at + "/default_theta", "is " + brief(*theta) + ", expected a number");
-    }
+    for (auto [name, target] : {std::pair("default_theta", &rule.defaultTheta), {"default_partial", &rule.defaultPartial}})
+      if (const Json *number = find(json, name)) {
+        if (number->is_number())
+          *target = number->get<double>();
+        else
+          error(at + "/" + name, "is " + brief(*number) + ", expected a number");
+      }
     if (const Json *types = find(json, "types"))
       rule.types = textMap(*types, at + "/types");
     for (const auto &[published, type] : rule.types)
@@ -279,110 +275,78 @@ private:
 
   std::string expression(const Json &json, const std::string &at) {
     std::string text = json.is_number() ? json.dump() : this->text(json, at);
-    StatusOr<std::vector<std::string>> names = namesInExpression(text);
-    if (!names.ok())
-      error(at, names.status().message());
+    if (StatusOr<Expression> parsed = parseExpression(text); !parsed.ok())
+      error(at, parsed.status().message());
     return text;
+  }
+  std::string expressionMember(const Json &json, const std::string &at, const char *name) {
+    const Json *value = find(json, name);
+    return value ? expression(*value, at + "/" + name) : "";
+  }
+  std::pair<std::string, std::string> range(const Json &json, const std::string &at) {
+    if (json.is_array() && json.size() == 2)
+      return {expression(json[0], at + "/0"), expression(json[1], at + "/1")};
+    error(at, "is " + brief(json) + ", expected [first, one after the last]");
+    return {};
   }
 
   WeightRule readWeight(const Json &json, const std::string &at) {
     WeightRule rule;
-    if (json.is_string()) {
-      rule.tensor = json.get<std::string>();
+    if (!json.is_array()) {
+      rule.sources.push_back(readSource(json, at, rule));
       return rule;
     }
-    if (!members(json, at, {"tensor", "rows", "unpermute"}))
-      return rule;
-    rule.tensor = textMember(json, at, "tensor");
-    if (const Json *rows = find(json, "rows")) {
-      if (!rows->is_array() || rows->size() != 2)
-        error(at + "/rows", "is " + brief(*rows) + ", expected [first row, row after the last]");
-      else
-        rule.rows = std::pair(expression((*rows)[0], at + "/rows/0"), expression((*rows)[1], at + "/rows/1"));
-    }
-    if (const Json *heads = find(json, "unpermute"))
-      rule.unpermute = expression(*heads, at + "/unpermute");
+    for (size_t i = 0; i < json.size(); ++i)
+      rule.sources.push_back(readSource(json[i], at + "/" + std::to_string(i), rule));
+    if (rule.sources.empty())
+      error(at, "names no tensor");
     return rule;
   }
 
-  // A family that serves a format must answer every question of the building blocks in it.
-  void checkComplete(const std::string &pointer, const ModelDescription &d, const FormatRules &rules) {
-    for (const std::string &name : requiredValues())
-      if (!rules.values.count(name))
-        error(pointer + "/values", "has no '" + name + "'");
-    if (!rules.fullRope)
-      error(pointer + "/ropes", "has no 'full'");
-    std::vector<std::string> wanted = {"embedding",       "layer_prefix",  "final_norm",      "head",
-                                       "attention.query", "attention.key", "attention.value", "attention.output",
-                                       "mlp.gate",        "mlp.up",        "mlp.down"};
-    if (d.preNorms)
-      wanted.insert(wanted.end(), {"attention_norm", "mlp_norm"});
-    if (d.postNorms)
-      wanted.insert(wanted.end(), {"attention_post_norm", "mlp_post_norm"});
-    if (d.qkNorm != QkNorm::None)
-      wanted.insert(wanted.end(), {"attention.query_norm", "attention.key_norm"});
-    for (const std::string &name : wanted)
-      if (!rules.weights.count(name))
-        error(pointer + "/weights", "has no '" + name + "'");
-    checkExpressions(pointer, rules);
-  }
-
-  void checkNames(const std::string &text, const std::string &at, const FormatRules &rules) {
-    StatusOr<std::vector<std::string>> names = namesInExpression(text);
-    if (!names.ok())
-      return error(at, names.status().message());
-    for (const std::string &name : *names)
-      checkName(name, at, rules);
-  }
-  void checkName(const std::string &name, const std::string &at, const FormatRules &rules) {
-    const ValueDefinition *definition = findValueDefinition(name);
-    if (!rules.values.count(name) && !(definition && definition->fallback))
-      error(at, "uses '" + name + "', which is no entry of values");
-  }
-
-  void checkExpressions(const std::string &pointer, const FormatRules &rules) {
-    for (const auto &[name, rule] : rules.values) {
-      const ValueDefinition *definition = findValueDefinition(name);
-      if (definition && definition->kind == ValueDefinition::Kind::Word)
-        continue;
-      std::string at = pointer + "/values/" + name;
-      for (const std::optional<Json> &literal : {rule.fallback, rule.onNull, rule.value})
-        if (literal && literal->is_string())
-          checkNames(literal->get<std::string>(), at, rules);
-      if (!rule.enabledBy.empty())
-        checkName(rule.enabledBy, at + "/enabled_by", rules);
+  WeightRule::Source readSource(const Json &json, const std::string &at, WeightRule &rule) {
+    WeightRule::Source source;
+    if (json.is_string()) {
+      source.tensor = json.get<std::string>();
+      return source;
     }
-    for (const auto &[key, value] : rules.mustEqual)
-      if (value.is_string())
-        checkNames(value.get<std::string>(), pointer + "/must_equal/" + key, rules);
-    for (const auto &[name, rule] : rules.weights) {
-      std::string at = pointer + "/weights/" + name;
-      if (rule.rows) {
-        checkNames(rule.rows->first, at + "/rows/0", rules);
-        checkNames(rule.rows->second, at + "/rows/1", rules);
-      }
-      if (!rule.unpermute.empty())
-        checkNames(rule.unpermute, at + "/unpermute", rules);
-    }
-    for (const auto *choices : {&rules.sliding, &rules.rope})
-      for (size_t i = 0; i < choices->size(); ++i)
-        checkChoice((*choices)[i],
-                    pointer + "/per_layer/" + (choices == &rules.rope ? "rope/" : "sliding/") + std::to_string(i),
-                    choices == &rules.rope ? "rope" : "sliding", rules);
+    if (!members(json, at, {"tensor", "rows", "unpermute", "stack", "dims", "take", "order", "map", "in_layer"}))
+      return source;
+    source.tensor = textMember(json, at, "tensor");
+    if (source.tensor.empty())
+      error(at, "names no tensor");
+    source.map = textMember(json, at, "map");
+    source.unpermute = expressionMember(json, at, "unpermute");
+    source.stack = expressionMember(json, at, "stack");
+    rule.inLayer = flagMember(json, at, "in_layer", true);
+    if (const Json *rows = find(json, "rows"))
+      source.rows = range(*rows, at + "/rows");
+    readView(json, at, source);
+    return source;
   }
 
-  void checkChoice(const LayerChoice &choice, const std::string &at, const std::string &self,
-                   const FormatRules &rules) {
-    using Kind = LayerChoice::Kind;
-    if (choice.kind == Kind::Period || choice.kind == Kind::From)
-      checkName(choice.name, at, rules);
-    if (!choice.when.empty())
-      checkName(choice.when, at + "/when", rules);
-    if ((choice.kind == Kind::As || choice.kind == Kind::Not) &&
-        (choice.name == self || (choice.name != "rope" && choice.name != "sliding")))
-      error(at, "refers to '" + choice.name + "', expected the other choice");
-    if ((choice.kind == Kind::List || choice.kind == Kind::Letters) && (choice.yes.empty() || choice.no.empty()))
-      error(at, "needs the words of 'yes' and of 'no'");
+  void readView(const Json &json, const std::string &at, WeightRule::Source &source) {
+    auto list = [&](const char *name, auto read) {
+      const Json *value = find(json, name);
+      if (value && !value->is_array())
+        error(at + "/" + name, "is " + brief(*value) + ", expected a list");
+      else if (value)
+        for (size_t i = 0; i < value->size(); ++i)
+          read((*value)[i], at + "/" + name + "/" + std::to_string(i));
+    };
+    list("dims", [&](const Json &size, const std::string &where) { source.dims.push_back(expression(size, where)); });
+    list("take", [&](const Json &part, const std::string &where) {
+      source.take.push_back(part.is_null() ? std::nullopt : std::optional(range(part, where)));
+    });
+    list("order", [&](const Json &dimension, const std::string &where) {
+      StatusOr<int64_t> index = asInteger(dimension, where, 0, 7);
+      if (index.ok())
+        source.order.push_back(*index);
+      else
+        errors_.push_back(file_ + ": " + index.status().message());
+    });
+    if (!source.take.empty() && source.take.size() != source.dims.size())
+      error(at + "/take", "has " + std::to_string(source.take.size()) + " ranges for " + std::to_string(source.dims.size()) +
+                              " dimensions");
   }
 
   const std::string &file_;

@@ -1,6 +1,7 @@
-// resolveModel: choose the family, read the model-wide values, the layers and the weights, then account for every key.
+// resolveModel: choose the family, read the model-wide values and the facts of the layers, wire the graph, then account
+// for every key.
 #include "lib/importer/ResolveModel.h"
-#include "lib/importer/ResolveParts.h"
+#include "lib/importer/Wiring.h"
 #include <algorithm>
 
 namespace llmc {
@@ -62,17 +63,15 @@ std::set<std::string> mentionedKeys(const FormatRules &rules) {
   }
   for (const auto &key : rules.mustEqual)
     add(key.first);
-  for (const auto *choices : {&rules.sliding, &rules.rope})
-    for (const LayerChoice &choice : *choices)
+  for (const auto &entry : rules.perLayer)
+    for (const LayerChoice &choice : entry.second)
       if (choice.kind == LayerChoice::Kind::List || choice.kind == LayerChoice::Kind::Letters)
         add(choice.name);
-  for (const auto *rope : {&rules.fullRope, &rules.slidingRope})
-    if (*rope)
-      for (const auto *keys :
-           {&(*rope)->objects, &(*rope)->scaling, &(*rope)->theta, &(*rope)->partial, &(*rope)->width,
-            &(*rope)->originalContext, &(*rope)->type, &(*rope)->factor, &(*rope)->magnitude})
-        for (const std::string &key : *keys)
-          add(key);
+  for (const auto &[name, rope] : rules.ropes)
+    for (const auto *keys : {&rope.objects, &rope.scaling, &rope.theta, &rope.partial, &rope.width, &rope.originalContext,
+                             &rope.type, &rope.factor, &rope.magnitude})
+      for (const std::string &key : *keys)
+        add(key);
   return names;
 }
 
@@ -119,8 +118,8 @@ Status checkEqual(ValueReader &values) {
       continue;
     Json wanted = expected;
     if (expected.is_string()) {
-      LLMC_ASSIGN_OR_RETURN(double value, values.evaluate(expected.get<std::string>()));
-      wanted = value;
+      LLMC_ASSIGN_OR_RETURN(Scalar value, values.evaluateAny(expected.get<std::string>()));
+      wanted = value.kind == Scalar::Kind::Number ? Json(value.number) : Json(value.word);
     }
     if (*found.json != wanted)
       return Status::error(found.pointer + " is " + brief(*found.json) + ", but only " +
@@ -132,7 +131,8 @@ Status checkEqual(ValueReader &values) {
 
 // A tie that is stated outside of the nested text model and inside, and not alike, decides nothing: what is stored
 // does.
-void compareTies(const FormatRules &rules, const ConfigSource &source, ModelSpec &spec) {
+void compareTies(const ConfigSource &source, ValueReader &values, ModelSpec &spec) {
+  const FormatRules &rules = values.rules();
   auto rule = rules.values.find("tied_head");
   if (rule == rules.values.end())
     return;
@@ -142,20 +142,17 @@ void compareTies(const FormatRules &rules, const ConfigSource &source, ModelSpec
       if (!outer || !inner || !outer->is_boolean() || !inner->is_boolean() || *outer == *inner)
         continue;
       spec.tiedHead = spec.tiedHeadStated = false;
+      values.replace("tied_head", Scalar::of(0.0));
       spec.notes.push_back(source.pointer(key) + " is " + outer->dump() + ", " + source.pointer(object + "/" + key) +
                            " is " + inner->dump() + ": whether a head is stored decides");
     }
 }
 
 Status readModel(ValueReader &values, ModelSpec &spec) {
+  LLMC_ASSIGN_OR_RETURN(spec.layers, values.integer("layers"));
   LLMC_ASSIGN_OR_RETURN(spec.hidden, values.integer("hidden"));
   LLMC_ASSIGN_OR_RETURN(spec.vocabulary, values.integer("vocabulary"));
   LLMC_ASSIGN_OR_RETURN(spec.context, values.integer("context"));
-  LLMC_ASSIGN_OR_RETURN(spec.normEps, values.number("norm_eps"));
-  LLMC_ASSIGN_OR_RETURN(spec.embeddingScale, values.number("embedding_scale"));
-  LLMC_ASSIGN_OR_RETURN(spec.embeddingScaleRounded, values.flag("embedding_scale_rounded"));
-  LLMC_ASSIGN_OR_RETURN(spec.logitScale, values.number("logit_scale"));
-  LLMC_ASSIGN_OR_RETURN(spec.logitSoftcap, values.number("logit_softcap"));
   LLMC_ASSIGN_OR_RETURN(spec.tiedHead, values.flag("tied_head"));
   spec.tiedHeadStated = values.isStated("tied_head");
   LLMC_ASSIGN_OR_RETURN(spec.weightType, values.word("weight_type"));
@@ -172,6 +169,14 @@ Status readModel(ValueReader &values, ModelSpec &spec) {
   if (Stated found = values.stated(object.substr(0, object.find('/'))); found.json)
     spec.quantizationDetails = found.json->dump();
   return {};
+}
+
+void addPrefixes(const FormatRules &rules, ModelSpec &spec) {
+  for (const auto &[prefix, others] : rules.otherPrefixes)
+    for (const std::string &other : others)
+      spec.otherPrefixes.emplace_back(prefix, other);
+  for (const auto &ignored : rules.ignoredTensors)
+    spec.ignorableTensors.push_back(ignored.first);
 }
 
 Status refuseUnknown(const ModelSpec &spec, const ConfigSource &source) {
@@ -215,10 +220,14 @@ StatusOr<ModelSpec> resolveModel(const ModelDescriptions &descriptions, const Co
   spec.architecture = source.architecture();
   ValueReader values(family->rules(source.format()), source, spec.facts);
   LLMC_RETURN_IF_ERROR(readModel(values, spec));
-  compareTies(family->rules(source.format()), source, spec);
-  LLMC_RETURN_IF_ERROR(resolveLayers(*family, values, spec));
+  compareTies(source, values, spec);
+  LLMC_ASSIGN_OR_RETURN(LayerFacts facts, resolveLayerFacts(values, spec.layers, spec));
   LLMC_RETURN_IF_ERROR(checkEqual(values));
-  LLMC_RETURN_IF_ERROR(resolveWeights(*family, values, spec));
+  addPrefixes(values.rules(), spec);
+  LLMC_RETURN_IF_ERROR(wireModel(*family, values, facts, spec));
+  if (spec.tiedHead) { // A head that is stored all the same is compared with the embedding, not refused.
+    LLMC_ASSIGN_OR_RETURN(spec.tiedHeadTensor, WeightCatalog(values, spec).published("head"));
+  }
   KeyAccount(values, spec).run();
   if (!spec.unknownKeys.empty() && unknownKeys == UnknownKeys::Refuse)
     return refuseUnknown(spec, source);

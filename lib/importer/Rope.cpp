@@ -133,7 +133,7 @@ Status checkMembers(const Stage &s) {
     auto among = [&](const std::vector<std::string> &list) {
       return std::find(list.begin(), list.end(), it.key()) != list.end();
     };
-    if (!it->is_null() && !among(always) && !among(own))
+    if (!it->is_null() && !among(always) && !among(own) && !among(s.rule.ignored))
       return Status::error(s.pointer + "/" + it.key() + " is " + brief(*it) + ", which rope type '" + s.type +
                            "' does not read; it may change the maths");
   }
@@ -141,7 +141,8 @@ Status checkMembers(const Stage &s) {
 }
 
 Status readWidth(Stage &s) {
-  LLMC_ASSIGN_OR_RETURN(s.headDim, s.values.integer("head_dim"));
+  LLMC_ASSIGN_OR_RETURN(double channels, s.values.evaluate(s.rule.channels.empty() ? "head_dim" : s.rule.channels));
+  s.headDim = static_cast<int64_t>(channels);
   s.width = s.headDim;
   std::string origin = "computed: the whole head";
   if (Stated width = s.values.firstStated(s.rule.width); width.json) {
@@ -158,6 +159,9 @@ Status readWidth(Stage &s) {
                            ", expected a fraction above 0, at most 1");
     s.width = static_cast<int64_t>(static_cast<double>(s.headDim) * fraction);
     origin = "computed: head_dim * " + partial.pointer;
+  } else if (s.rule.defaultPartial && s.width == s.headDim) {
+    s.width = static_cast<int64_t>(static_cast<double>(s.headDim) * *s.rule.defaultPartial);
+    origin = "class default: " + printNumber(*s.rule.defaultPartial) + " of the head";
   }
   if (s.width < 2 || s.width % 2 != 0)
     return Status::error("the rotary width is " + std::to_string(s.width) + " of head_dim " +

@@ -1,6 +1,5 @@
 // How one value is found: fixed by the family, stated under a key, or computed, and checked against its range.
 #include "lib/importer/ValueReader.h"
-#include "lib/importer/Expression.h"
 #include <cmath>
 #include <limits>
 
@@ -24,12 +23,6 @@ template <typename Map> std::string joinedKeys(const Map &map) {
 }
 
 } // namespace
-
-std::string printNumber(double value) {
-  if (value == std::floor(value) && std::fabs(value) < 9e15)
-    return std::to_string(static_cast<int64_t>(value));
-  return Json(value).dump();
-}
 
 ValueReader::ValueReader(const FormatRules &rules, const ConfigSource &source, std::vector<Fact> &facts)
     : rules_(rules), source_(source), facts_(facts) {
@@ -79,22 +72,29 @@ std::string ValueReader::label(const std::string &name) const {
   return it != rules_.values.end() && !it->second.keys.empty() ? it->second.keys.front() : name;
 }
 
+StatusOr<Scalar> ValueReader::scalar(const std::string &name) {
+  LLMC_ASSIGN_OR_RETURN(const Value *value, read(name));
+  return *value;
+}
+
 StatusOr<double> ValueReader::number(const std::string &name) {
   LLMC_ASSIGN_OR_RETURN(const Value *value, read(name));
+  if (value->kind != Scalar::Kind::Number)
+    return Status::error(label(name) + " is " + value->print() + ", expected a number");
   return value->number;
 }
 
 StatusOr<int64_t> ValueReader::integer(const std::string &name) {
-  LLMC_ASSIGN_OR_RETURN(const Value *value, read(name));
+  LLMC_ASSIGN_OR_RETURN(double value, number(name));
   // Ranges of whole numbers are checked in read(); free values may be anything.
-  if (value->number != std::floor(value->number) || std::fabs(value->number) > 9e15)
-    return Status::error(label(name) + " is " + printNumber(value->number) + ", expected a whole number");
-  return static_cast<int64_t>(value->number);
+  if (value != std::floor(value) || std::fabs(value) > 9e15)
+    return Status::error(label(name) + " is " + printNumber(value) + ", expected a whole number");
+  return static_cast<int64_t>(value);
 }
 
 StatusOr<bool> ValueReader::flag(const std::string &name) {
   LLMC_ASSIGN_OR_RETURN(const Value *value, read(name));
-  return value->number != 0.0;
+  return value->isTrue();
 }
 
 StatusOr<std::string> ValueReader::word(const std::string &name) {
@@ -102,15 +102,21 @@ StatusOr<std::string> ValueReader::word(const std::string &name) {
   return value->word;
 }
 
-StatusOr<double> ValueReader::evaluate(const std::string &expression) {
-  return evaluateExpression(expression, [this](const std::string &name) { return number(name); });
+StatusOr<Scalar> ValueReader::evaluateAny(const std::string &expression) {
+  bool known = true;
+  StatusOr<Scalar> value = evaluateScalar(expression, [&](const std::string &name) {
+    StatusOr<Scalar> operand = scalar(name);
+    known &= operand.ok();
+    return operand;
+  });
+  return value.ok() || !known ? value : value.status().inside("'" + expression + "'");
 }
 
-StatusOr<int64_t> ValueReader::evaluateInteger(const std::string &expression, const std::string &what) {
-  LLMC_ASSIGN_OR_RETURN(double value, evaluate(expression));
-  if (value != std::floor(value) || std::fabs(value) > 9e15)
-    return Status::error(what + ": " + expression + " is " + printNumber(value) + ", expected a whole number");
-  return static_cast<int64_t>(value);
+StatusOr<double> ValueReader::evaluate(const std::string &expression) {
+  LLMC_ASSIGN_OR_RETURN(Scalar value, evaluateAny(expression));
+  if (value.kind != Scalar::Kind::Number)
+    return Status::error("'" + expression + "' is " + value.print() + ", expected a number");
+  return value.number;
 }
 
 StatusOr<const ValueReader::Value *> ValueReader::read(const std::string &name) {
@@ -119,7 +125,7 @@ StatusOr<const ValueReader::Value *> ValueReader::read(const std::string &name) 
   if (!reading_.insert(name).second)
     return Status::error("the description computes '" + name + "' from itself");
   const ValueDefinition *known = findValueDefinition(name);
-  ValueDefinition definition = known ? *known : ValueDefinition{name, Kind::Number, 0, 0, {}, "used in expressions"};
+  ValueDefinition definition = known ? *known : ValueDefinition{name, Kind::Any, 0, 0, {}, "used in expressions"};
   auto rule = rules_.values.find(name);
   ValueRule none;
   none.value = definition.fallback;
@@ -130,11 +136,11 @@ StatusOr<const ValueReader::Value *> ValueReader::read(const std::string &name) 
   reading_.erase(name);
   // Neutral values that no key states are no facts about the model.
   bool isWord = definition.kind == Kind::Word, isFlag = definition.kind == Kind::Flag;
-  bool neutral = value.number == 0.0 && value.word.empty();
+  bool neutral = !value.isTrue();
   if (rule != rules_.values.end() && !(neutral && (isWord || rule->second.keys.empty()))) {
-    std::string printed = isWord   ? value.word
-                          : isFlag ? (value.number != 0.0 ? "true" : "false")
-                                   : printNumber(value.number);
+    std::string printed = isWord || value.kind == Scalar::Kind::Word ? value.word
+                          : isFlag                                   ? (value.number != 0.0 ? "true" : "false")
+                                                                     : value.print();
     record(name, printed, origin);
   }
   return &(values_[name] = value);
@@ -161,7 +167,7 @@ StatusOr<ValueReader::Value> ValueReader::readRule(const ValueDefinition &defini
     if (!found.json)
       continue;
     LLMC_ASSIGN_OR_RETURN(Value other, readStated(definition, rule, found));
-    if (first.json && (other.number != value.number || other.word != value.word))
+    if (first.json && !(other == value))
       return Status::error(first.pointer + " is " + brief(*first.json) + ", but " + found.pointer + " is " +
                            brief(*found.json) + "; both state the same fact");
     if (!first.json)
@@ -178,12 +184,12 @@ StatusOr<ValueReader::Value> ValueReader::readRule(const ValueDefinition &defini
   if (!rule.lengthOf.empty())
     if (const Json *list = source_.get(rule.lengthOf); list && list->is_array()) {
       origin = "counted: entries of " + rule.lengthOf;
-      return checked(definition, Value{static_cast<double>(list->size()), ""});
+      return checked(definition, Scalar::of(static_cast<double>(list->size())));
     }
   if (!rule.unlessTensor.empty()) {
     bool stored = source_.hasTensor(rule.unlessTensor).value_or(false);
     origin = stored ? "'" + rule.unlessTensor + "' is stored" : "no '" + rule.unlessTensor + "' is stored";
-    return Value{stored ? 0.0 : 1.0, ""};
+    return Scalar::of(stored ? 0.0 : 1.0);
   }
   if (rule.fallback) {
     origin = "class default";
@@ -214,9 +220,10 @@ StatusOr<ValueReader::Value> ValueReader::readStated(const ValueDefinition &defi
     auto it = rule.names.find(word);
     if (!rule.names.empty() && it == rule.names.end())
       return Status::error(found.pointer + " '" + word + "' is unknown (known = " + joinedKeys(rule.names) + ")");
-    value.word = rule.names.empty() ? word : it->second;
-    return value;
+    return Scalar::of(rule.names.empty() ? word : it->second);
   }
+  case Kind::Any:
+    return readFree(rule, found);
   case Kind::Positive:
   case Kind::NotNegative:
   case Kind::Number:
@@ -239,14 +246,32 @@ StatusOr<ValueReader::Value> ValueReader::readStated(const ValueDefinition &defi
   return value;
 }
 
+// A value that only expressions use: a number, a word or a list.
+StatusOr<ValueReader::Value> ValueReader::readFree(const ValueRule &rule, const Stated &found) {
+  LLMC_ASSIGN_OR_RETURN(Value value, Scalar::ofJson(*found.json, found.pointer));
+  if (value.kind == Scalar::Kind::Number && !(std::abs(value.number) <= std::numeric_limits<float>::max()))
+    return Status::error(found.pointer + " is " + brief(*found.json) + ", expected a finite number");
+  if (value.kind != Scalar::Kind::Word || rule.names.empty())
+    return value;
+  auto it = rule.names.find(value.word);
+  if (it == rule.names.end())
+    return Status::error(found.pointer + " '" + value.word + "' is unknown (known = " + joinedKeys(rule.names) + ")");
+  return Scalar::of(it->second);
+}
+
 StatusOr<ValueReader::Value> ValueReader::readLiteral(const ValueDefinition &definition, const ValueRule &rule,
                                                       const Json &literal, std::string &origin) {
   Value value;
   if (definition.kind == Kind::Word) {
-    LLMC_ASSIGN_OR_RETURN(value.word, asString(literal, definition.name));
-    if (auto it = rule.names.find(value.word); it != rule.names.end())
-      value.word = it->second;
-    return value;
+    LLMC_ASSIGN_OR_RETURN(std::string word, asString(literal, definition.name));
+    auto it = rule.names.find(word);
+    return Scalar::of(it != rule.names.end() ? it->second : word);
+  }
+  if (definition.kind == Kind::Any && !literal.is_string())
+    return Scalar::ofJson(literal, definition.name);
+  if (definition.kind == Kind::Any) {
+    origin = "computed: " + literal.get<std::string>();
+    return evaluateAny(literal.get<std::string>());
   }
   if (!literal.is_string()) {
     if (literal.is_boolean())

@@ -2,6 +2,7 @@
 #pragma once
 #include "lib/importer/ConfigSource.h"
 #include "lib/importer/ModelDescription.h"
+#include "lib/importer/Scalar.h"
 #include <map>
 #include <set>
 #include <string>
@@ -25,9 +26,12 @@ public:
   StatusOr<int64_t> integer(const std::string &name);
   StatusOr<bool> flag(const std::string &name);
   StatusOr<std::string> word(const std::string &name);
+  // Of any kind: what expressions work with.
+  StatusOr<Scalar> scalar(const std::string &name);
   StatusOr<double> evaluate(const std::string &expression);
-  // As evaluate, where only a whole number will do. `what` is named in the message.
-  StatusOr<int64_t> evaluateInteger(const std::string &expression, const std::string &what);
+  StatusOr<Scalar> evaluateAny(const std::string &expression);
+  // Another value than the source states.
+  void replace(const std::string &name, const Scalar &value) { values_[name] = value; }
 
   // Keys of the source, looked up in the nested object first.
   Stated stated(const std::string &key) const;
@@ -44,15 +48,13 @@ public:
   const std::string &nested() const { return nested_; }
 
 private:
-  struct Value {
-    double number = 0.0;
-    std::string word;
-  };
+  using Value = Scalar;
   StatusOr<const Value *> read(const std::string &name);
   StatusOr<Value> readStated(const ValueDefinition &definition, const ValueRule &rule, const Stated &found);
   StatusOr<Value> readLiteral(const ValueDefinition &definition, const ValueRule &rule, const Json &literal,
                               std::string &origin);
   StatusOr<Value> readRule(const ValueDefinition &definition, const ValueRule &rule, std::string &origin);
+  StatusOr<Value> readFree(const ValueRule &rule, const Stated &found);
   Status wrongQuotient(const std::string &name, const std::string &expression);
   StatusOr<Value> checked(const ValueDefinition &definition, const Value &value);
 
@@ -63,8 +65,5 @@ private:
   std::map<std::string, Value> values_;
   std::set<std::string> reading_;
 };
-
-// 0.08838834764831845 and 64, not 64.000000.
-std::string printNumber(double value);
 
 } // namespace llmc

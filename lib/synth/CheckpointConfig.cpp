@@ -81,8 +81,8 @@ Status keepLayers(ConfigEditor &editor, const FormatRules &rules, int64_t layers
     stated = editor.change(key, [&](Json &value) { value = layers; }) || stated;
   if (!stated)
     editor.set(editor.keysOf("layers").front(), layers);
-  for (const auto *choices : {&rules.sliding, &rules.rope})
-    for (const LayerChoice &choice : *choices)
+  for (const auto &fact : rules.perLayer)
+    for (const LayerChoice &choice : fact.second)
       if (choice.kind == LayerChoice::Kind::List || choice.kind == LayerChoice::Kind::Letters)
         editor.change(choice.name, [&](Json &value) { shorten(value, static_cast<size_t>(layers)); });
   return {};

@@ -96,7 +96,7 @@ Manifest manifestOf(const Model &model, const CpuTarget &target, const ArtifactL
   manifest.cpuFeatures = program.requiredFeatures;
   manifest.vocabulary = static_cast<int32_t>(model.spec.vocabulary);
   manifest.hidden = static_cast<int32_t>(model.spec.hidden);
-  manifest.numLayers = static_cast<int32_t>(model.spec.layers.size());
+  manifest.numLayers = static_cast<int32_t>(model.spec.layers);
   manifest.context = static_cast<int32_t>(limits.context);
   manifest.maxTokens = static_cast<int32_t>(limits.maxTokens);
   manifest.maxSequences = static_cast<int32_t>(limits.maxSequences);
@@ -191,7 +191,7 @@ StatusOr<int64_t> contextOf(const Model &model, const CompileOptions &options) {
     return options.context;
   int64_t usual = std::min(most, defaultContext);
   // Longer ones would switch to the frequencies for long texts, which cost quality on short ones: only when asked for.
-  for (const RopeSpec &rope : model.spec.ropes)
+  for (const auto &[name, rope] : model.spec.ropes)
     if (!rope.longFrequencies.empty())
       usual = std::min(usual, rope.longAfter);
   return usual;

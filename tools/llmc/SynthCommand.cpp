@@ -52,7 +52,7 @@ StatusOr<Json> readConfig(const ModelFiles &files) {
 
 std::string markerText(const SynthCommand &command, const Synthetic &made, const WeightType &type) {
   Json marker = {
-      {"made_by", "llmc synth"}, {"layers", made.spec.layers.size()}, {"seed", command.seed}, {"weights", type.flag}};
+      {"made_by", "llmc synth"}, {"layers", made.spec.layers}, {"seed", command.seed}, {"weights", type.flag}};
   return marker.dump(2) + "\n";
 }
 
@@ -97,7 +97,7 @@ StatusOr<Synthetic> prepare(const SynthCommand &command) {
 
 void report(const SynthCommand &command, const Synthetic &made, uint64_t bytes) {
   const std::string type(nameOf(made.contents.type));
-  const size_t layers = made.spec.layers.size(), tensors = made.contents.tensors.size();
+  const size_t layers = static_cast<size_t>(made.spec.layers), tensors = made.contents.tensors.size();
   if (command.json) {
     Json json = {{"folder", command.output}, {"architecture", made.spec.architecture},
                  {"layers", layers},         {"tensors", tensors},

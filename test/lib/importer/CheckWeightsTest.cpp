@@ -121,6 +121,7 @@ TEST(CheckWeights, HeadThatTheConfigDoesNotDecide) {
   ASSERT_TRUE(checkWeights(spec, stored).ok());
   EXPECT_TRUE(spec.tiedHead);
   EXPECT_EQ(spec.weights.back().name, "final_norm");
+  EXPECT_EQ(operandOf(spec.graph.step, "linear", 1).name, "embedding") << "in the graph too";
   EXPECT_EQ(spec.notes.back(),
             "no 'lm_head.weight' is stored and the config does not say whether the head is tied: it is");
 }
@@ -195,4 +196,31 @@ TEST(CheckWeights, PackedWeights) {
   EXPECT_EQ(errorOf(spec, stored),
             "layer 0 of 36 has no 'self_attn.q_proj.weight'; the files pack weights as 'awq', where "
             "plain tensors are expected");
+}
+
+TEST(CheckWeights, AStackOfExperts) {
+  Json family = tinyFamily();
+  family["blocks"]["layer(h)"] = {"w, chosen = router(linear(h, gate, 6), 2)",
+                                  "h + combine(expert_linear(h, experts, 6, hidden, chosen), w)"};
+  family["config"]["weights"]["gate"] = "gate.weight";
+  family["config"]["weights"]["experts"] = {{"tensor", "experts.{expert}.weight"}, {"stack", 6}};
+  ModelSpec spec = resolvedTiny(family);
+  std::vector<StoredTensor> stored = storedFor(spec);
+  EXPECT_EQ(named(stored, "layers.3.experts.5.weight").shape, (std::vector<int64_t>{8, 8}));
+  EXPECT_EQ(errorOf(spec, stored), "");
+  drop(stored, "layers.3.experts.5.weight");
+  EXPECT_EQ(errorOf(spec, stored), "layer 3 of 4 has no 'experts.5.weight'");
+}
+
+TEST(CheckWeights, AViewMayBeStoredInAnotherShape) {
+  Json family = tinyFamily();
+  family["config"]["weights"]["mix"] = {{"tensor", "mix.weight"}, {"dims", {8, 2, 4}}, {"order", {0, 2, 1}}};
+  ModelSpec spec = resolvedTiny(family);
+  std::vector<StoredTensor> stored = storedFor(spec);
+  named(stored, "layers.1.mix.weight").shape = {8, 8};
+  EXPECT_EQ(errorOf(spec, stored), "");
+  named(stored, "layers.1.mix.weight").shape = {8, 9};
+  EXPECT_EQ(errorOf(spec, stored),
+            "'layers.1.mix.weight' has shape [8, 9], but the config makes it [8, 2, 4] or as many "
+            "elements in another shape");
 }

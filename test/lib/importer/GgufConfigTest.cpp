@@ -47,7 +47,7 @@ TEST(GgufConfig, Llama) {
   ModelSpec spec = resolvedGguf(metadataOf("llama"));
   EXPECT_EQ(spec.family, "llama");
   EXPECT_EQ(spec.vocabulary, 3) << "counted from the tokens";
-  EXPECT_EQ(spec.layers.size(), 4u);
+  EXPECT_EQ(spec.layers, 4);
   EXPECT_EQ(spec.weights[2].sources[0].tensor, "blk.0.attn_q.weight");
   EXPECT_EQ(spec.weights[2].sources[0].unpermuteHeadRows, 16);
   EXPECT_EQ(spec.weights[3].sources[0].unpermuteHeadRows, 16); // key
@@ -74,8 +74,8 @@ TEST(GgufConfig, TheHeadIsTiedWhenNoneIsStored) {
 TEST(GgufConfig, GemmaNormsHoldTheOneAlready) {
   ModelSpec spec = resolvedGguf(metadataOf("gemma3"));
   EXPECT_EQ(spec.weights[1].add, 0.0);
-  EXPECT_EQ(spec.embeddingScale, 8.0);
-  EXPECT_EQ(spec.layers[0].mlp.activation, "gelu_tanh");
+  EXPECT_EQ(attributeOf<double>(spec.graph.step, "embedding", "scale"), 8.0);
+  EXPECT_EQ(attributeOf<std::string>(kindOf(spec), "gated_activation", "activation"), "gelu_tanh");
 }
 
 TEST(GgufConfig, Gemma3Slides) {
@@ -84,16 +84,16 @@ TEST(GgufConfig, Gemma3Slides) {
   metadata[3].second = 12; // block_count
   ModelSpec spec = resolvedGguf(metadata);
   EXPECT_EQ(windowsOf(spec), (std::vector<int64_t>{16, 16, 16, 16, 16, 0, 16, 16, 16, 16, 16, 0}));
-  EXPECT_EQ(ropesOf(spec)[5], 0);
-  EXPECT_EQ(ropesOf(spec)[0], 1);
+  EXPECT_EQ(ropesOf(spec)[5], "full");
+  EXPECT_EQ(ropesOf(spec)[0], "sliding");
 }
 
 TEST(GgufConfig, StoredDivisorsScaleTheRope) {
   ModelSpec plain = resolvedGguf(metadataOf("llama"));
   ModelSpec scaled = resolvedGguf(metadataOf("llama"), {"output.weight", "rope_freqs.weight"});
-  ASSERT_EQ(plain.ropes[0].frequencies.size(), 8u);
+  ASSERT_EQ(plain.ropes["full"].frequencies.size(), 8u);
   for (size_t i = 0; i < 8; ++i)
-    EXPECT_EQ(scaled.ropes[0].frequencies[i], plain.ropes[0].frequencies[i] / 2.0f);
+    EXPECT_EQ(scaled.ropes["full"].frequencies[i], plain.ropes["full"].frequencies[i] / 2.0f);
   EXPECT_NE(std::find(scaled.ignorableTensors.begin(), scaled.ignorableTensors.end(), "rope_freqs.weight"),
             scaled.ignorableTensors.end())
       << "read, so not left over";

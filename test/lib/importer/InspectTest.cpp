@@ -22,14 +22,6 @@ TEST(Inspect, LayerKinds) {
   EXPECT_EQ(kinds[1].at, (std::vector<int64_t>{3}));
 }
 
-TEST(Inspect, KindsOfTheSameNameAreNumbered) {
-  ModelSpec spec = resolved("llama-2");
-  spec.layers[2].attention.softcap = 30.0;
-  std::vector<LayerKind> kinds = layerKinds(spec);
-  ASSERT_EQ(kinds.size(), 2u);
-  EXPECT_EQ(kinds[1].name, "full_attention_2");
-}
-
 TEST(Inspect, Operators) {
   ModelSpec spec = resolved("smollm3"); // 4 layers, one without rope
   EXPECT_EQ(countOf(spec, "linear"), 4 * 7 + 1);
@@ -38,13 +30,47 @@ TEST(Inspect, Operators) {
   EXPECT_EQ(countOf(spec, "attention"), 4);
   EXPECT_EQ(countOf(spec, "softcap"), 0);
   EXPECT_EQ(countOf(resolved("gemma-2"), "softcap"), 1);
+  EXPECT_EQ(countOf(resolved("gemma-3"), "rope_table"), 2);
   EXPECT_EQ(countOf(resolved("gemma-3"), "rms_norm"), 4 * 6 + 1); // two before, two after, two of query and key
-  EXPECT_EQ(countOf(resolved("granite"), "scale"), 2 + 4 * 2);
+  EXPECT_EQ(countOf(resolved("granite"), "scale"), 1 + 4 * 2);    // the logits; what both parts of a layer add
 }
 
 TEST(Inspect, State) {
   // 32 layers x 2 x 8 heads x 128 channels x 2 bytes
-  EXPECT_EQ(stateBytesPerToken(resolved("published/llama-3.1-8b")), 131072u);
+  StateBytes bytes = stateBytes(resolved("published/llama-3.1-8b"));
+  EXPECT_EQ(bytes.perToken, 131072u);
+  EXPECT_EQ(bytes.perSequence, 0u);
+}
+
+TEST(Inspect, StateOfMixedLayers) {
+  Json family = tinyFamily();
+  family["blocks"]["layer(h)"] = {"x = linear(norm(h), mix, hidden)",
+                                  "when layer % 2 == 1: x = attend(heads(x, 2), heads(x, 2), latent: 3, scale: 1)",
+                                  "when layer % 2 == 0: x = short_conv(x, taps, 4)",
+                                  "when layer % 2 == 0: x = linear_attention(heads(x, 2), heads(x, 2), heads(x, 2))",
+                                  "h + merge(x)"};
+  family["blocks"]["kind()"] = {"if(layer % 2 == 1, 'full_attention', 'linear_attention')"};
+  family["config"]["weights"]["taps"] = "conv.weight";
+  family["config"]["values"]["hidden"] = {{"value", 6}};
+  ModelSpec spec = resolvedTiny(family);
+  StateBytes bytes = stateBytes(spec);
+  EXPECT_EQ(bytes.perToken, 2u * 2 * 3 * 2);                  // 2 layers x 2 heads x 3 channels x bfloat16
+  EXPECT_EQ(bytes.perSequence, 2u * (6 * 3 + 2 * 3 * 3) * 4); // 2 layers x (6 x 3 of the conv + 2 x 3 x 3) x float32
+  EXPECT_EQ(inspectToJson(spec)["latent_attention"], true);
+}
+
+TEST(Inspect, OfExpertsATokenMeetsThoseOfItsRouter) {
+  Json family = tinyFamily();
+  family["blocks"]["layer(h)"] = {"w, chosen = router(linear(h, gate, 6), 2)",
+                                  "h + combine(expert_linear(h, experts, 6, hidden, chosen), w)"};
+  family["config"]["weights"]["gate"] = "gate.weight";
+  family["config"]["weights"]["experts"] = {{"tensor", "experts.{expert}.weight"}, {"stack", 6}};
+  ModelSpec spec = resolvedTiny(family);
+  ParameterCounts counts = countParameters(spec);
+  EXPECT_EQ(counts.total, 2u * 16 * 8 + 4 * (6 * 8 + 6 * 8 * 8));
+  EXPECT_EQ(counts.active, 2u * 16 * 8 + 4 * (6 * 8 + 2 * 8 * 8)) << "2 of 6";
+  EXPECT_EQ(inspectToJson(spec)["experts"], 6);
+  EXPECT_EQ(inspectToJson(spec)["tensors"].size(), 2u + 4 * (1 + 6));
 }
 
 TEST(Inspect, Json) {

@@ -69,7 +69,9 @@ TEST(ModelDescription, ChildReplacesEntriesAndKeepsTheRest) {
   for (const ModelDescription &family : fixture::descriptions().families)
     if (family.family == "olmo2") {
       EXPECT_EQ(family.config.weights.count("mlp_norm"), 0u) << "null removes";
-      EXPECT_EQ(family.config.weights.at("mlp.down").tensor, "mlp.down_proj.weight") << "inherited";
+      EXPECT_EQ(family.config.weights.at("mlp.down").sources[0].tensor, "mlp.down_proj.weight") << "inherited";
+      EXPECT_EQ(family.blocks.at("layer").statements[1].text, "h + norm(mlp(h), mlp_post_norm)") << "its own";
+      EXPECT_EQ(family.blocks.at("mlp").statements.size(), 3u) << "inherited";
       EXPECT_EQ(family.config.modelTypes, std::vector<std::string>{"olmo2"});
     }
 }
@@ -97,8 +99,11 @@ TEST(ModelDescription, AnActivationThatNoBlockKnows) {
   Json config = fixture::changed("llama-2", {{"architectures", {"MineForCausalLM"}}});
   StatusOr<ModelSpec> spec = resolveModel(*loaded, HuggingFaceConfig(config));
   ASSERT_FALSE(spec.ok());
-  EXPECT_EQ(spec.status().message(),
-            "hidden_act 'sile' is no activation of the building blocks (known = gelu, gelu_tanh, silu)");
+  EXPECT_EQ(
+      spec.status().message(),
+      "layer 0: layer: h + mlp(norm(h, mlp_norm)) * residual_scale: mlp: linear(gated(activation, gate, up), mlp.down, "
+      "hidden, bias: mlp_bias): gated: 'kind' is 'sile' (known = exp, gelu, gelu_sigmoid, gelu_tanh, relu, relu2, "
+      "sigmoid, silu, softplus, sqrt, tanh)");
 }
 
 TEST(ModelDescription, TheEnvironmentNamesAFolder) {
@@ -119,22 +124,44 @@ TEST(CheckModelDescription, MembersAndTypes) {
             "/config/values/hidden/keys is \"x\", expected a list of text");
   EXPECT_EQ(problemOf(R"({"family": "mine", "config": {"values": {"hidden": {}}}})"),
             "/config/values/hidden says neither keys nor value");
-  EXPECT_EQ(problemOf(R"({"family": "mine", "config": {"weights": {"elbow": "x"}}})"),
-            "/config/weights/elbow is not the name of a weight");
-  EXPECT_EQ(problemOf(R"({"family": "mine", "layer": {"qk_norm": "twice"}})"),
-            "/layer/qk_norm 'twice' is unknown (known = none, per_head, whole_width)");
-  EXPECT_EQ(problemOf(R"({"family": "mine", "config": {"per_layer": {"rope": [{"all": true, "from": "x"}]}}})"),
-            "/config/per_layer/rope/0 names 2 sources, expected one of list, letters, period, from, as, not, all");
+  EXPECT_EQ(problemOf(R"({"family": "mine", "config": {"per_layer": {"rotated": [{"all": true, "from": "x"}]}}})"),
+            "/config/per_layer/rotated/0 names 2 sources, expected one of list, letters, period, from, as, not, all, "
+            "expression");
+  EXPECT_EQ(problemOf(R"({"family": "mine", "config": {"per_layer": {"x": [{"list": "types", "extra": -1}]}}})"),
+            "/config/per_layer/x/0/extra is -1, expected an integer from 0 to 1048576");
   EXPECT_EQ(problemOf(R"({"family": "mine", "config": {"ropes": {"full": {"types": {"x": "spiral"}}}}})"),
             "/config/ropes/full/types/x 'spiral' is unknown (known = default, linear, llama3, longrope, yarn)");
 }
 
-TEST(CheckModelDescription, AServedFormatIsComplete) {
-  std::vector<std::string> problems = problemsOf(R"({"family": "mine", "config": {"architectures": ["A"]}})");
-  ASSERT_FALSE(problems.empty());
-  EXPECT_EQ(problems.front(), "/config/values has no 'layers'");
-  EXPECT_NE(std::find(problems.begin(), problems.end(), "/config/weights has no 'mlp.down'"), problems.end());
-  EXPECT_NE(std::find(problems.begin(), problems.end(), "/config/ropes has no 'full'"), problems.end());
+TEST(CheckModelDescription, Blocks) {
+  auto withBlocks = [](const std::string &blocks) {
+    return problemOf(R"({"family": "mine", "blocks": )" + blocks + "}");
+  };
+  EXPECT_EQ(withBlocks(R"json({"layer": ["h"]})json"), "/blocks/layer 'layer': expected '(' at column 6");
+  EXPECT_EQ(withBlocks(R"json({"layer(h)": ["h +"]})json"),
+            "/blocks/layer(h)/0 'h +': expected a number, a name or a word in quotes at column 4");
+  EXPECT_EQ(withBlocks(R"json({"layer(h)": "h"})json"), "/blocks/layer(h) is \"h\", expected a list of text");
+  EXPECT_EQ(withBlocks(R"json({"layer(h)": ["h"], "layer(h, x)": ["h"]})json"),
+            "/blocks/layer(h, x) is a second block 'layer'; blocks have one signature");
+  EXPECT_EQ(withBlocks(R"json([])json"), "/blocks is [], expected an object");
+}
+
+TEST(CheckModelDescription, Weights) {
+  auto withWeight = [](const std::string &weight) {
+    return problemOf(R"({"family": "mine", "config": {"weights": {"w": )" + weight + "}}}");
+  };
+  EXPECT_EQ(withWeight(R"({"tensor": "t", "row": [0, 1]})"),
+            "/config/weights/w/row is not a member of a description; see models/schema.json");
+  EXPECT_EQ(withWeight(R"({"rows": [0, 1]})"), "/config/weights/w names no tensor");
+  EXPECT_EQ(withWeight("[]"), "/config/weights/w names no tensor");
+  EXPECT_EQ(withWeight(R"(["a", {"tensor": "t", "rows": [1]}])"),
+            "/config/weights/w/1/rows is [1], expected [first, one after the last]");
+  EXPECT_EQ(withWeight(R"({"tensor": "t", "stack": "experts *"})"),
+            "/config/weights/w/stack 'experts *': expected a number, a name or a word in quotes at column 10");
+  EXPECT_EQ(withWeight(R"({"tensor": "t", "dims": [2, 4], "take": [null]})"),
+            "/config/weights/w/take has 1 ranges for 2 dimensions");
+  EXPECT_EQ(withWeight(R"({"tensor": "t", "dims": [2, 4], "order": [0, 8]})"),
+            "/config/weights/w/order/1 is 8, expected an integer from 0 to 7");
 }
 
 TEST(CheckModelDescription, Expressions) {
@@ -144,7 +171,7 @@ TEST(CheckModelDescription, Expressions) {
         "}}}");
   };
   EXPECT_EQ(withValue(R"({"value": "layers *"})"),
-            "/config/values/window expression 'layers *': expected a number or a name at column 9");
+            "/config/values/window 'layers *': expected a number, a name or a word in quotes at column 9");
   EXPECT_EQ(withValue(R"({"value": "layers * span"})"),
             "/config/values/window uses 'span', which is no entry of values");
   EXPECT_EQ(withValue(R"({"value": "layers * 2"})"), "");

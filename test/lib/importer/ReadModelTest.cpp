@@ -135,7 +135,7 @@ TEST(ReadModel, AGgufFile) {
   ASSERT_TRUE(spec.ok()) << spec.status().message();
   EXPECT_EQ(spec->vocabulary, 3);
   EXPECT_TRUE(spec->tiedHead);
-  EXPECT_EQ(spec->layers[1].attention.headDim, 4);
+  EXPECT_EQ(operandOf(kindOf(*spec, 1), "attention", 0).channels, 4);
   StatusOr<ModelFiles> files = ModelFiles::open(path);
   ASSERT_TRUE(files.ok());
   StatusOr<GenerationFacts> generation = readGenerationFacts(*files);

@@ -49,8 +49,8 @@ TEST(ResolveModelErrors, Counts) {
 TEST(ResolveModelErrors, SizesThatDoNotDivide) {
   EXPECT_EQ(with({{"hidden_size", 2560}, {"num_attention_heads", 24}}),
             "hidden_size 2560 is not a multiple of num_attention_heads 24, and no head_dim is given");
-  EXPECT_EQ(with({{"num_key_value_heads", 3}}), "num_attention_heads 4 is not a multiple of num_key_value_heads 3");
-  EXPECT_EQ(with({{"num_key_value_heads", 8}}), "num_attention_heads 4 is not a multiple of num_key_value_heads 8");
+  EXPECT_TRUE(contains(with({{"num_key_value_heads", 3}}), ": attend: 'query' is 4 x 16, the keys 3 x 16"));
+  EXPECT_TRUE(contains(with({{"num_key_value_heads", 8}}), ": attend: 'query' is 4 x 16, the keys 8 x 16"));
   EXPECT_EQ(with({{"head_dim", 15}}), "the rotary width is 15 of head_dim 15, expected an even number of at least 2");
 }
 
@@ -63,7 +63,7 @@ TEST(ResolveModelErrors, Numbers) {
             "/rms_norm_eps is Infinity, expected a finite number above 0");
   EXPECT_EQ(with({{"final_logit_softcapping", -1}}, "gemma-2"),
             "/final_logit_softcapping is -1, expected a finite number of at least 0");
-  EXPECT_EQ(with({{"logits_scaling", 0}}, "granite"), "expression '1 / logits_divisor' has no finite value");
+  EXPECT_EQ(with({{"logits_scaling", 0}}, "granite"), "'1 / logits_divisor': 1 / 0 has no value");
   EXPECT_EQ(with({{"tie_word_embeddings", "yes"}}), "/tie_word_embeddings is \"yes\", expected true or false");
 }
 

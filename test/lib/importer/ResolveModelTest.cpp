@@ -47,19 +47,39 @@ const Published published[] = {
     {"exaone-4.0-32b", "exaone-4", 32'003'216'384, 40, 8, 128, false},
 };
 
+// Products of the first layer that add a bias.
+int64_t biasedLinears(const ModelSpec &spec) {
+  std::vector<GraphNode> linears = nodesOf(kindOf(spec), "linear");
+  return std::count_if(linears.begin(), linears.end(), [](const GraphNode &node) { return node.operands.size() == 3; });
+}
+
+using Ops = std::vector<std::string>;
+using Ropes = std::vector<std::string>;
+Ops firstOps(const ModelSpec &spec, size_t count) {
+  Ops ops = opsOf(kindOf(spec));
+  ops.resize(std::min(ops.size(), count));
+  return ops;
+}
+Ops lastOps(const ModelSpec &spec, size_t count) {
+  Ops ops = opsOf(kindOf(spec));
+  ops.erase(ops.begin(), ops.end() - static_cast<int64_t>(std::min(ops.size(), count)));
+  return ops;
+}
+
 } // namespace
 
 TEST(ResolveModel, PublishedModels) {
   for (const Published &model : published) {
     SCOPED_TRACE(model.name);
     ModelSpec spec = resolved(std::string("published/") + model.name);
-    if (spec.layers.empty())
+    if (spec.layers == 0)
       continue;
     EXPECT_EQ(spec.family, model.family);
     EXPECT_EQ(countParameters(spec).total, model.parameters);
-    EXPECT_EQ(spec.layers[0].attention.heads, model.heads);
-    EXPECT_EQ(spec.layers[0].attention.kvHeads, model.kvHeads);
-    EXPECT_EQ(spec.layers[0].attention.headDim, model.headDim);
+    GraphValue query = operandOf(kindOf(spec), "attention", 0), cache = operandOf(kindOf(spec), "attention", 1);
+    EXPECT_EQ(query.heads, model.heads);
+    EXPECT_EQ(query.channels, model.headDim);
+    EXPECT_EQ(cache.state, (StateShape{true, model.kvHeads, model.headDim, model.headDim, false}));
     EXPECT_EQ(spec.tiedHead, model.tied);
     EXPECT_TRUE(spec.unknownKeys.empty());
   }
@@ -70,13 +90,16 @@ TEST(ResolveModel, LlamaIsPlain) {
   EXPECT_EQ(spec.hidden, 64);
   EXPECT_EQ(spec.vocabulary, 320);
   EXPECT_EQ(spec.context, 4096);
-  EXPECT_EQ(spec.normEps, 1e-5);
-  ASSERT_EQ(spec.layers.size(), 4u);
-  const LayerSpec &layer = spec.layers[0];
-  EXPECT_TRUE(layer.preAttentionNorm && layer.preMlpNorm);
-  EXPECT_FALSE(layer.postAttentionNorm || layer.postMlpNorm);
-  EXPECT_EQ(layer.attention.scale, 0.25); // 1 / sqrt(16)
-  EXPECT_EQ(layer.mlp.activation, "silu");
+  EXPECT_EQ(spec.layers, 4);
+  EXPECT_EQ(spec.graph.kindOfLayer, (std::vector<int>{0, 0, 0, 0}));
+  EXPECT_EQ(opsOf(kindOf(spec)),
+            (std::vector<std::string>{
+                "rms_norm", "linear",      "linear",    "linear",           "split_heads", "split_heads", "rope",
+                "rope",     "split_heads", "kv_append", "attention",        "merge_heads", "linear",      "add",
+                "rms_norm", "linear",      "linear",    "gated_activation", "linear",      "add"}));
+  EXPECT_EQ(attributeOf<double>(kindOf(spec), "rms_norm", "eps"), 1e-5);
+  EXPECT_EQ(attributeOf<double>(kindOf(spec), "attention", "scale"), 0.25); // 1 / sqrt(16)
+  EXPECT_EQ(attributeOf<std::string>(kindOf(spec), "gated_activation", "activation"), "silu");
   EXPECT_EQ(spec.weights.front().name, "embedding");
   EXPECT_EQ(spec.weights[1].name, "layers.0.attention_norm");
   EXPECT_EQ(spec.weights[2].sources[0].tensor, "model.layers.0.self_attn.q_proj.weight");
@@ -94,13 +117,12 @@ TEST(ResolveModel, TiedHeadIsNoWeight) {
 
 TEST(ResolveModel, BiasesAreWeights) {
   ModelSpec spec = resolved("published/granite-3b-code-128k");
-  EXPECT_TRUE(spec.layers[0].attention.qkvBias && spec.layers[0].attention.outputBias && spec.layers[0].mlp.bias);
+  EXPECT_EQ(biasedLinears(spec), 7) << "query, key, value, output, gate, up, down";
   EXPECT_EQ(spec.weights[3].name, "layers.0.attention.query.bias");
   EXPECT_EQ(spec.weights[3].sources[0].tensor, "model.layers.0.self_attn.q_proj.bias");
   EXPECT_EQ(spec.weights[3].shape, std::vector<int64_t>{2560});
   ModelSpec qwen = resolved("qwen2");
-  EXPECT_TRUE(qwen.layers[0].attention.qkvBias) << "no key states it";
-  EXPECT_FALSE(qwen.layers[0].attention.outputBias);
+  EXPECT_EQ(biasedLinears(qwen), 3) << "query, key and value, though no key states it";
 }
 
 TEST(ResolveModel, MistralSlidesEverywhere) {
@@ -121,40 +143,47 @@ TEST(ResolveModel, GemmaStoresNormsAroundZero) {
   ModelSpec spec = resolved("gemma");
   EXPECT_EQ(spec.weights[1].add, 1.0);
   EXPECT_EQ(spec.weights[2].add, 0.0) << "linear weights are as stored";
-  EXPECT_EQ(spec.embeddingScale, 8.0); // sqrt(64)
-  EXPECT_TRUE(spec.embeddingScaleRounded);
-  EXPECT_EQ(spec.layers[0].mlp.activation, "gelu_tanh") << "published as \"gelu\"";
+  EXPECT_EQ(attributeOf<double>(spec.graph.step, "embedding", "scale"), 8.0); // sqrt(64)
+  EXPECT_EQ(attributeOf<std::string>(kindOf(spec), "gated_activation", "activation"), "gelu_tanh")
+      << "published as \"gelu\"";
 }
 
 TEST(ResolveModel, Gemma2AlternatesAndCaps) {
   ModelSpec spec = resolved("gemma-2");
   EXPECT_EQ(windowsOf(spec), (std::vector<int64_t>{8, 0, 8, 0}));
-  EXPECT_EQ(spec.layers[0].attention.softcap, 50.0);
-  EXPECT_EQ(spec.logitSoftcap, 30.0);
-  EXPECT_EQ(spec.layers[0].attention.scale, 1.0 / 16.0); // query_pre_attn_scalar 256, not head_dim 16
-  EXPECT_TRUE(spec.layers[0].postAttentionNorm && spec.layers[0].postMlpNorm);
-  EXPECT_EQ(resolved(changed("gemma-2", {{"attn_logit_softcapping", nullptr}})).layers[0].attention.softcap, 0.0);
+  EXPECT_EQ(attributeOf<double>(kindOf(spec), "attention", "softcap"), 50.0);
+  EXPECT_EQ(attributeOf<double>(spec.graph.step, "softcap", "cap"), 30.0);
+  // query_pre_attn_scalar 256, not head_dim 16
+  EXPECT_EQ(attributeOf<double>(kindOf(spec), "attention", "scale"), 1.0 / 16.0);
+  EXPECT_EQ(firstOps(spec, 2), (Ops{"rms_norm", "linear"}));
+  EXPECT_EQ(lastOps(spec, 3), (Ops{"linear", "rms_norm", "add"}));
+  ModelSpec uncapped = resolved(changed("gemma-2", {{"attn_logit_softcapping", nullptr}}));
+  EXPECT_EQ(attributeOf<double>(kindOf(uncapped), "attention", "softcap"), 0.0);
 }
 
 TEST(ResolveModel, Gemma3HasTwoRopes) {
   ModelSpec spec = resolved("gemma-3");
   EXPECT_EQ(windowsOf(spec), (std::vector<int64_t>{8, 8, 0, 8})); // sliding_window_pattern 3
-  EXPECT_EQ(ropesOf(spec), (std::vector<int>{1, 1, 0, 1}));
-  EXPECT_EQ(spec.ropes[0].frequencies, resolved(changed("llama-2", {{"rope_theta", 1000000}})).ropes[0].frequencies);
-  EXPECT_EQ(spec.ropes[1].frequencies, resolved("llama-2").ropes[0].frequencies); // base 10000, 16 channels
-  EXPECT_EQ(spec.layers[0].attention.qkNorm, QkNorm::PerHead);
-  EXPECT_EQ(spec.layers[0].attention.scale, 1.0 / std::sqrt(24.0));
+  EXPECT_EQ(ropesOf(spec), (Ropes{"sliding", "sliding", "full", "sliding"}));
+  EXPECT_EQ(spec.ropes["full"].frequencies,
+            resolved(changed("llama-2", {{"rope_theta", 1000000}})).ropes["full"].frequencies);
+  // base 10000, 16 channels
+  EXPECT_EQ(spec.ropes["sliding"].frequencies, resolved("llama-2").ropes["full"].frequencies);
+  EXPECT_EQ(firstOps(spec, 8),
+            (Ops{"rms_norm", "linear", "linear", "linear", "split_heads", "rms_norm", "split_heads", "rms_norm"}))
+      << "norms of query and key, per head";
+  EXPECT_EQ(attributeOf<double>(kindOf(spec), "attention", "scale"), 1.0 / std::sqrt(24.0));
 }
 
 TEST(ResolveModel, Gemma3InsideTextConfig) {
   ModelSpec spec = resolved("published/gemma-3-4b");
-  EXPECT_EQ(spec.layers.size(), 34u);
+  EXPECT_EQ(spec.layers, 34);
   EXPECT_EQ(spec.weights[0].sources[0].tensor, "language_model.model.embed_tokens.weight");
   EXPECT_EQ(factOf(spec, "hidden"), "2560 (stated as /text_config/hidden_size)");
   EXPECT_EQ(factOf(spec, "kv_heads"), "4 (class default)");
   // The scaling is for the global layers alone.
-  EXPECT_EQ(spec.ropes[0].frequencies[0], 0.125f);
-  EXPECT_EQ(spec.ropes[1].frequencies[0], 1.0f);
+  EXPECT_EQ(spec.ropes["full"].frequencies[0], 0.125f);
+  EXPECT_EQ(spec.ropes["sliding"].frequencies[0], 1.0f);
 }
 
 TEST(ResolveModel, Phi3SlicesFusedTensors) {
@@ -177,23 +206,24 @@ TEST(ResolveModel, AWindowAsLongAsTheContextIsNone) {
 
 TEST(ResolveModel, OlmoNormsOnlyAfter) {
   ModelSpec spec = resolved("olmo2");
-  EXPECT_FALSE(spec.layers[0].preAttentionNorm || spec.layers[0].preMlpNorm);
-  EXPECT_TRUE(spec.layers[0].postAttentionNorm && spec.layers[0].postMlpNorm);
-  EXPECT_EQ(spec.layers[0].attention.qkNorm, QkNorm::WholeWidth);
+  EXPECT_EQ(firstOps(spec, 7),
+            (Ops{"linear", "linear", "linear", "rms_norm", "split_heads", "rms_norm", "split_heads"}))
+      << "query and key over their whole width";
+  EXPECT_EQ(lastOps(spec, 3), (Ops{"linear", "rms_norm", "add"}));
   EXPECT_EQ(spec.weights[4].name, "layers.0.attention.query_norm");
   EXPECT_EQ(spec.weights[4].shape, std::vector<int64_t>{64});
 }
 
 TEST(ResolveModel, SmolLm3LeavesLayersUnturned) {
-  EXPECT_EQ(ropesOf(resolved("smollm3")), (std::vector<int>{0, 0, 0, -1}));
+  EXPECT_EQ(ropesOf(resolved("smollm3")), (Ropes{"full", "full", "full", ""}));
   Json byInterval = changed("smollm3", {{"no_rope_layers", nullptr}, {"no_rope_layer_interval", 2}});
-  EXPECT_EQ(ropesOf(resolved(byInterval)), (std::vector<int>{0, -1, 0, -1}));
+  EXPECT_EQ(ropesOf(resolved(byInterval)), (Ropes{"full", "", "full", ""}));
   EXPECT_TRUE(resolved("smollm3").tiedHead) << "by the class default";
 }
 
 TEST(ResolveModel, ADisagreementOfPatternsIsNoted) {
   ModelSpec spec = resolved(changed("smollm3", {{"no_rope_layer_interval", 2}}));
-  EXPECT_EQ(ropesOf(spec), (std::vector<int>{0, 0, 0, -1})) << "the list counts";
+  EXPECT_EQ(ropesOf(spec), (Ropes{"full", "full", "full", ""})) << "the list counts";
   ASSERT_EQ(spec.notes.size(), 1u);
   EXPECT_EQ(spec.notes[0],
             "computed: by no_rope_layer_interval disagrees with stated as /no_rope_layers, which counts");
@@ -201,21 +231,22 @@ TEST(ResolveModel, ADisagreementOfPatternsIsNoted) {
 
 TEST(ResolveModel, GraniteMultiplies) {
   ModelSpec spec = resolved("granite");
-  EXPECT_EQ(spec.embeddingScale, 1.5);
-  EXPECT_EQ(spec.logitScale, 0.5); // 1 / logits_scaling
-  EXPECT_EQ(spec.layers[0].residualScale, 0.9);
-  EXPECT_EQ(spec.layers[0].attention.scale, 0.0078125);
+  EXPECT_EQ(attributeOf<double>(spec.graph.step, "embedding", "scale"), 1.5);
+  EXPECT_EQ(attributeOf<double>(spec.graph.step, "scale", "factor"), 0.5); // 1 / logits_scaling
+  EXPECT_EQ(attributeOf<double>(kindOf(spec), "scale", "factor"), 0.9);
+  EXPECT_EQ(nodesOf(kindOf(spec), "scale").size(), 2u) << "what the attention adds and what the MLP adds";
+  EXPECT_EQ(attributeOf<double>(kindOf(spec), "attention", "scale"), 0.0078125);
 }
 
 TEST(ResolveModel, ExaoneTurnsOnlyWhatSlides) {
   ModelSpec spec = resolved("exaone-4");
   EXPECT_EQ(windowsOf(spec), (std::vector<int64_t>{8, 8, 8, 0}));
-  EXPECT_EQ(ropesOf(spec), (std::vector<int>{0, 0, 0, -1}));
+  EXPECT_EQ(ropesOf(spec), (Ropes{"full", "full", "full", ""}));
   ModelSpec letters = resolved(without("exaone-4", "layer_types"));
   EXPECT_EQ(windowsOf(letters), windowsOf(spec)) << "sliding_window_pattern LLLG says the same";
   Json full =
       changed("exaone-4", {{"sliding_window", nullptr}, {"layer_types", nullptr}, {"sliding_window_pattern", nullptr}});
-  EXPECT_EQ(ropesOf(resolved(full)), (std::vector<int>{0, 0, 0, 0})) << "without a window all layers turn";
+  EXPECT_EQ(ropesOf(resolved(full)), (Ropes{"full", "full", "full", "full"})) << "without a window all layers turn";
 }
 
 TEST(ResolveModel, BothSpellingsOfARopeAgree) {
@@ -225,13 +256,13 @@ TEST(ResolveModel, BothSpellingsOfARopeAgree) {
   neu["rope_parameters"] = rope;
   neu.erase("rope_scaling");
   neu.erase("rope_theta");
-  EXPECT_EQ(resolved(neu).ropes[0].frequencies, resolved("llama-3.2").ropes[0].frequencies);
+  EXPECT_EQ(resolved(neu).ropes["full"].frequencies, resolved("llama-3.2").ropes["full"].frequencies);
   Json gemma = without(("gemma-3"), "rope_theta");
   gemma.erase("rope_local_base_freq");
   gemma["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}, {"rope_theta", 1000000}}},
                               {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 10000}}}};
-  EXPECT_EQ(resolved(gemma).ropes[0].frequencies, resolved("gemma-3").ropes[0].frequencies);
-  EXPECT_EQ(resolved(gemma).ropes[1].frequencies, resolved("gemma-3").ropes[1].frequencies);
+  EXPECT_EQ(resolved(gemma).ropes["full"].frequencies, resolved("gemma-3").ropes["full"].frequencies);
+  EXPECT_EQ(resolved(gemma).ropes["sliding"].frequencies, resolved("gemma-3").ropes["sliding"].frequencies);
 }
 
 TEST(ResolveModel, QuantizationIsAFact) {

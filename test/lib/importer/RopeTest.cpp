@@ -39,19 +39,19 @@ TEST(Rope, PlainFrequencies) {
 
 TEST(Rope, Llama3) {
   ModelSpec spec = resolved("published/llama-3.2-1b");
-  EXPECT_EQ(bitsOf(spec.ropes[0].frequencies),
+  EXPECT_EQ(bitsOf(spec.ropes["full"].frequencies),
             (std::vector<uint32_t>{0x3f800000, 0x3f29e1c6, 0x3ee177bc, 0x3e959ee3, 0x3e4693b0, 0x3e03c6a0, 0x3daee4ad,
                                    0x3d681e67, 0x3d1a08c8, 0x3ccc6f49, 0x3c87a9c3, 0x3c340d6d, 0x3beef74f, 0x3b9e9402,
                                    0x3b527720, 0x3aa9279b, 0x39e13620, 0x38cb98f7, 0x37a3418d, 0x3758ac81, 0x370fc8f8,
                                    0x36bed4f4, 0x367d45c3, 0x3628126b, 0x35df10c4, 0x359406cb, 0x35447610, 0x35025f34,
                                    0x34ad07a7, 0x3465a54d, 0x341864a7, 0x33ca41b0}));
-  EXPECT_EQ(spec.ropes[0].magnitude, 1.0);
+  EXPECT_EQ(spec.ropes["full"].magnitude, 1.0);
 }
 
 TEST(Rope, Linear) {
-  std::vector<float> plain = resolved("llama-2").ropes[0].frequencies;
+  std::vector<float> plain = resolved("llama-2").ropes["full"].frequencies;
   std::vector<float> scaled =
-      resolved(changed("llama-2", {{"rope_scaling", {{"type", "linear"}, {"factor", 8.0}}}})).ropes[0].frequencies;
+      resolved(changed("llama-2", {{"rope_scaling", {{"type", "linear"}, {"factor", 8.0}}}})).ropes["full"].frequencies;
   for (size_t i = 0; i < plain.size(); ++i)
     EXPECT_EQ(scaled[i], plain[i] / 8.0f);
 }
@@ -62,7 +62,7 @@ TEST(Rope, Yarn) {
       {{"head_dim", 64},
        {"rope_theta", 1000000.0},
        {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}}}});
-  RopeSpec rope = resolved(config).ropes[0];
+  RopeSpec rope = resolved(config).ropes["full"];
   expectNear(rope.frequencies,
              {0x3f800000, 0x3f263de0, 0x3ed7e89b, 0x3e8c3504, 0x3e361887, 0x3dec7fd6, 0x3d99940d, 0x3d47763f,
               0x3d0186e3, 0x3ca8398b, 0x3c5a7bf2, 0x3c0de12d, 0x3ba8e98f, 0x3b476f0b, 0x3ae91d93, 0x3a868f93,
@@ -72,7 +72,7 @@ TEST(Rope, Yarn) {
 }
 
 TEST(Rope, LongropeHasTwoSets) {
-  RopeSpec rope = resolved("phi-3.5").ropes[0];
+  RopeSpec rope = resolved("phi-3.5").ropes["full"];
   ASSERT_EQ(rope.frequencies.size(), 8u);
   ASSERT_EQ(rope.longFrequencies.size(), 8u);
   EXPECT_EQ(rope.longAfter, 4096);
@@ -83,6 +83,6 @@ TEST(Rope, LongropeHasTwoSets) {
 
 TEST(Rope, PartOfAHeadTurns) {
   ModelSpec spec = resolved("published/phi-4-mini-reasoning");
-  EXPECT_EQ(spec.ropes[0].frequencies.size(), 48u); // 0.75 of 128, in pairs
+  EXPECT_EQ(spec.ropes["full"].frequencies.size(), 48u); // 0.75 of 128, in pairs
   EXPECT_EQ(factOf(spec, "full.rope_width"), "96 (computed: head_dim * /partial_rotary_factor)");
 }
