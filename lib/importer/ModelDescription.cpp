@@ -50,6 +50,13 @@ Status addEmbedded(Files &files) {
 
 bool isFormat(const std::string &key) { return key == "config" || key == "gguf"; }
 
+// A block replaces the inherited one of its name, whatever that one's parameters.
+void dropSignature(Json &blocks, const std::string &signature) {
+  std::string name = signature.substr(0, signature.find('(') + 1);
+  for (auto it = blocks.begin(); it != blocks.end();)
+    it = it.key().rfind(name, 0) == 0 ? blocks.erase(it) : std::next(it);
+}
+
 // Entries of `over` replace those of `base`; null removes. Sections merge entry by entry, entries never.
 void mergeEntries(Json &base, const Json &over, int depth) {
   for (auto it = over.begin(); it != over.end(); ++it) {
@@ -57,6 +64,9 @@ void mergeEntries(Json &base, const Json &over, int depth) {
       base.erase(it.key());
       continue;
     }
+    if (depth == 0 && it.key() == "blocks" && it->is_object() && base.contains("blocks") && base["blocks"].is_object())
+      for (auto block = it->begin(); block != it->end(); ++block)
+        dropSignature(base["blocks"], block.key());
     int inner = depth == 0 && isFormat(it.key()) ? 2 : depth == 0 && it.key() == "blocks" ? 1 : depth - 1;
     if (inner > 0 && base.contains(it.key()) && base[it.key()].is_object() && it->is_object())
       mergeEntries(base[it.key()], *it, inner);
