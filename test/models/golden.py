@@ -1,4 +1,4 @@
-"""golden.py FOLDER WORK: llmc computes for the model in FOLDER what an independent implementation computed in float32.
+"""golden.py FOLDER WORK [--only EXECUTOR]: llmc computes for the model in FOLDER what an independent implementation computed in float32.
 
 Three executors in float32 within 2e-5 of the largest value of each tensor, the compiled one for every target; greedy
 ids equal; bfloat16 by its KL divergence. Each difference says which family, executor, tensor and position, and both values.
@@ -49,19 +49,19 @@ def divergence(expected, actual):
     return sum(math.exp(x) * (x - y) for x, y in zip(p, q))
 
 
-def pairs_of(golden):
-    """(their name, our name) of every tensor to compare; their last hidden state is our `normed`."""
+def pairs_of(golden, first=0):
+    """(their name, our name) of every tensor to compare; their last hidden state is our `normed`, their first our `first`."""
     for number, sequence in enumerate("ab"):
         yield f"{sequence}.logits", f"logits.{number}"
         states = sum(name.startswith(f"{sequence}.hidden.") for name in golden)
         for layer in range(states):
-            ours = f"normed.{number}" if layer == states - 1 else f"hidden.{number}.{layer}"
+            ours = f"normed.{number}" if layer == states - 1 else f"hidden.{number}.{layer + first}"
             yield f"{sequence}.hidden.{layer}", ours
 
 
-def compare_values(where, golden, actual):
+def compare_values(where, golden, actual, first=0):
     differences = []
-    for theirs, ours in pairs_of(golden):
+    for theirs, ours in pairs_of(golden, first):
         shape, expected = golden[theirs]
         assert ours in actual, f"{where}: no tensor '{ours}' was written"
         assert actual[ours][0] == shape, f"{where}: {ours} is {actual[ours][0]}, expected {shape}"
@@ -96,7 +96,7 @@ def ways_to_compile():
     return ways if emulated in ways else ways + [emulated]
 
 
-def main(folder, work):
+def main(folder, work, only=""):
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     # Never what an earlier compiler left in the user's cache.
@@ -104,6 +104,8 @@ def main(folder, work):
     family = folder.name
     golden = read_tensors(folder / "golden.safetensors")
     model = folder / "model.gguf" if (folder / "model.gguf").exists() else folder
+    facts = json.loads((folder / "golden.json").read_text()) if (folder / "golden.json").exists() else {}
+    first = facts.get("first_hidden", 0)
     sequences = [list(golden[f"{sequence}.input_ids"][1]) for sequence in "ab"]
     (work / "both.json").write_text(json.dumps({"sequences": sequences}))
     (work / "first.json").write_text(json.dumps({"sequences": sequences[:1]}))
@@ -114,9 +116,12 @@ def main(folder, work):
 
     differences = []
     compiled = ways_to_compile()
-    for options in [["--executor", "reference"], ["--executor", "tile"]] + compiled:
+    ways = [["--executor", only]] if only else [["--executor", "reference"], ["--executor", "tile"]] + compiled
+    for options in ways:
         actual = logits("--weights", "f32", "--hidden", *options)
-        differences += compare_values(f"{family} {' '.join(options)}", golden, actual)
+        differences += compare_values(f"{family} {' '.join(options)}", golden, actual, first)
+    if only:
+        sys.exit("\n".join(differences) if differences else 0)
     for options in compiled:
         differences += compare_distributions(f"{family} bf16 {' '.join(options)}", golden, logits("--weights", "bf16", *options))
 
@@ -140,4 +145,4 @@ def main(folder, work):
     sys.exit("\n".join(differences) if differences else 0)
 
 
-main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[4] if sys.argv[3:4] == ["--only"] else "")
