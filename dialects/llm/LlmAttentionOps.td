@@ -128,7 +128,7 @@ def Llm_AttentionOp : Llm_ComputeOp<"attention", [InferTypeOpAdaptor, AttrSizedO
     | alibi    | [H]       | slopes, optional                                                 |
 
     Source: Vaswani et al. 2017; Ainslie et al. 2023, GQA; Press et al. 2021, ALiBi; Xiao et al. 2023, attention sinks; DeepSeek-AI 2024,
-    DeepSeek-V2 (latent caches); `sliding_window`, `attention_chunk_size`, `attn_logit_softcapping` in config.json.
+    arXiv:2405.04434 (latent caches); `sliding_window`, `attention_chunk_size`, `attn_logit_softcapping` in config.json.
     (C1) query has heads, and D is the state's. (C2) H is a multiple of H_kv. (C3) scale > 0, softcap >= 0, window >= 0, chunk >= 0.
     (C4) the state is the result of an `llm.kv_append`, or one that an earlier layer has grown. (C5) sinks and alibi have H elements.
     (C6) selected has no heads.
@@ -160,7 +160,7 @@ def Llm_SelectPositionsOp : Llm_ComputeOp<"select_positions"> {
     | kv      | 1 x D     | the indexer's keys, grown in this step        |
     | result  | [T, n]    | positions as f32                              |
 
-    Source: DeepSeek-AI 2025, DeepSeek-V3.2 (lightning indexer); `index_topk` in config.json.
+    Source: DeepSeek-AI 2025 (lightning indexer); `index_topk` in config.json.
     (C1) query has heads, and D is the state's. (C2) the state has one head. (C3) weights have a channel per head.
     (C4) the state is the result of an `llm.kv_append`.
     ```mlir

@@ -26,7 +26,7 @@ def Llm_RouterOp : Llm_ComputeOp<"router", [AllTypesMatch<["weights", "experts"]
     | bias   | [E]    | optional: changes the choice only     |
     | weights, experts | [T, top_k] |                         |
 
-    Source: Shazeer et al. 2017, sparsely gated mixture of experts; DeepSeek-AI 2024, DeepSeek-V3 (groups, bias); Liu et al. 2023, SparseMixer.
+    Source: Shazeer et al. 2017, sparsely gated mixture of experts; DeepSeek-AI 2024, arXiv:2412.19437 (groups, bias); Liu et al. 2023, SparseMixer.
     (C1) 1 <= top_k <= experts of the groups that stay, and the results have top_k channels. (C2) groups divide E, 1 <= top_groups <= groups.
     (C3) bias has E elements. (C4) sparse_mixer has neither bias nor groups.
     ```mlir
@@ -81,7 +81,7 @@ def Llm_HeadLinearOp : Llm_ComputeOp<"head_linear"> {
     | input  | [T, H, K] | heads                                                          |
     | weight | [H, N, K] | a matrix per head: latent attention absorbs its up-projections so |
 
-    Source: DeepSeek-AI 2024, DeepSeek-V2, section 2.1. (C1) weight is [H, N, K] with the input's H and K and the result's N.
+    Source: DeepSeek-AI 2024, arXiv:2405.04434, section 2.1. (C1) weight is [H, N, K] with the input's H and K and the result's N.
     ```mlir
     %y = llm.head_linear %q, %w : tensor<?x9x64xf32>, !llm.weight<9x512x64> -> tensor<?x9x512xf32>
     ```

@@ -43,8 +43,7 @@ def Llm_WeightOp : Llm_Op<"weight", [Symbol]> {
     dimension, 0 <= begin < end, and inside of dims. (C8) order names every dimension once. (C9) map is known.
     ```mlir
     llm.weight @final_norm : !llm.weight<576> from [{tensor = "model.norm.weight"} ]
-    llm.weight @gate : !llm.weight<4x96x64> from [{tensor = "experts.gate_up_proj", dims = array<i64: 4, 96, 2, 64>,
-                                                   take = array<i64: 0, 4, 0, 96, 0, 1, 0, 64>} ]
+    llm.weight @gate : !llm.weight<4x96x64> from [{tensor = "gate_up", dims = array<i64: 4, 96, 2, 64>, take = array<i64: 0, 4, 0, 96, 0, 1, 0, 64>} ]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Llm_WeightType>:$type, ArrayAttr:$sources,

@@ -31,11 +31,13 @@ def definitions(text):
 
 
 def verifier(code, op):
-    """The verifiers of an op, with the helpers that they call (verifyX)."""
+    """The verifiers of an op, with the helpers (verifyX) that they and these call."""
     bodies = dict(re.findall(r"^(?:static )?LogicalResult ((?:\w+::)*\w+)\((.*?)^}", code, re.M | re.S))
     text = "".join(body for name, body in bodies.items() if name.startswith(op + "::"))
-    for helper in set(re.findall(r"\b(verify\w+)\(", text)):
-        text += "".join(body for name, body in bodies.items() if name.split("::")[-1] == helper)
+    known = set()
+    while new := set(re.findall(r"\b(verify\w+)\(", text)) - known:
+        known |= new
+        text += "".join(body for name, body in bodies.items() if name.split("::")[-1] in new)
     return text
 
 

@@ -9,6 +9,8 @@ llm.weight @final_norm : !llm.weight<576> from [{tensor = "model.norm.weight"} ]
 llm.weight @query : !llm.weight<64x16> from [{tensor = "qkv.weight", rows = array<i64: 0, 64>, unpermute = 32}] {add = 1.0 : f64}
 // CHECK: llm.weight @experts : !llm.weight<4x3x2> from [{dims = array<i64: 2, 4>, map = "neg_exp", order = array<i64: 1, 0>, stack = 4 : i64, take = array<i64: 0, 2, 1, 4>, tensor = "experts.{expert}.w"}]
 llm.weight @experts : !llm.weight<4x3x2> from [{tensor = "experts.{expert}.w", stack = 4, dims = array<i64: 2, 4>, take = array<i64: 0, 2, 1, 4>, order = array<i64: 1, 0>, map = "neg_exp"}]
+// CHECK: llm.weight @gate : !llm.weight<4x96x64> from [{dims = array<i64: 4, 96, 2, 64>, take = array<i64: 0, 4, 0, 96, 0, 1, 0, 64>, tensor = "gate_up"}]
+llm.weight @gate : !llm.weight<4x96x64> from [{tensor = "gate_up", dims = array<i64: 4, 96, 2, 64>, take = array<i64: 0, 4, 0, 96, 0, 1, 0, 64>} ]
 // CHECK: llm.state @layers.0.kv : !llm.kv<3x64xf32>
 llm.state @layers.0.kv : !llm.kv<3x64xf32>
 // CHECK: llm.state @layers.0.memory : !llm.recurrent<4x16x32>
