@@ -26,14 +26,17 @@ size_t editDistance(const std::string &a, const std::string &b) {
   return row[b.size()];
 }
 
-Status unknownArchitecture(const std::vector<std::string> &known, const std::string &name) {
-  std::string nearest, list, shown = name.substr(0, 100);
-  for (const std::string &other : known) {
-    if (nearest.empty() || editDistance(shown, other) < editDistance(shown, nearest))
-      nearest = other;
-    list += (list.empty() ? "" : ", ") + other;
-  }
-  return Status::error("architecture '" + shown + "' is unknown (nearest = " + nearest + "; known = " + list + ")");
+Status unknownArchitecture(std::vector<std::string> known, const std::string &name) {
+  constexpr size_t shownNames = 3;
+  std::string nearest, shown = name.substr(0, 100);
+  std::sort(known.begin(), known.end(), [&](const std::string &a, const std::string &b) {
+    size_t left = editDistance(shown, a), right = editDistance(shown, b);
+    return left != right ? left < right : a < b;
+  });
+  for (size_t i = 0; i < std::min(shownNames, known.size()); ++i)
+    nearest += (i ? ", " : "") + known[i];
+  return Status::error("architecture '" + shown + "' is unknown (nearest = " + nearest + "; " +
+                       std::to_string(known.size()) + " are known)");
 }
 
 bool contains(const std::vector<std::string> &list, const std::string &name) {

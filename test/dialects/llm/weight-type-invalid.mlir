@@ -76,7 +76,7 @@ func.func private @f(!llm.weight<5x4, f32, tile = 64, panel = 64, interleave = 3
 // -----
 
 // Rows of each of two matrices.
-// expected-error@+1 {{only a matrix with two halves of rows is interleaved, the weight has 5 rows and 3 dimensions}}
+// expected-error@+1 {{only matrices with two halves of rows are interleaved, the weight has 5 rows and 3 dimensions}}
 func.func private @f(!llm.weight<2x5x4, f32, tile = 64, panel = 64, interleave = 32>)
 
 // -----
