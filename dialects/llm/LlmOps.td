@@ -33,7 +33,7 @@ def Llm_WeightOp : Llm_Op<"weight", [Symbol]> {
     | `order`     | dimension i is then dimension `order[i]`                                                         |
     | `rows`      | `array<i64: begin, end>` of dimension 0, instead of `take`                                       |
     | `unpermute` | rows of each head of so many go from interleaved pairs to halves                                 |
-    | `map`       | of every element: `neg_exp` is `-exp(x)`                                                         |
+    | `map`       | `neg_exp` is `-exp(x)` of every element; `unit_rows` divides every row by its length             |
 
     What comes out is reshaped to rows of the weight.
 

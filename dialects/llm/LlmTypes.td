@@ -18,7 +18,8 @@ def Llm_WeightForm : I32EnumAttr<"WeightForm", "how the elements of a weight are
 }
 
 def Llm_WeightMap : I32EnumAttr<"WeightMap", "what a source does to every element of its tensor", [
-  I32EnumAttrCase<"NegExp", 0, "neg_exp"> // -exp(x), in f32
+  I32EnumAttrCase<"NegExp", 0, "neg_exp">,    // -exp(x), in f32
+  I32EnumAttrCase<"UnitRows", 1, "unit_rows"> // x / max(sqrt(sum over the row of x^2), 1e-12), in f32
 ]> {
   let cppNamespace = "::llmc::llm";
 }

@@ -95,7 +95,7 @@ LogicalResult verifySource(WeightOp op, Attribute source) {
   if (Attribute map = dictionary.get("map")) {
     auto name = dyn_cast<StringAttr>(map);
     if (!name || !symbolizeWeightMap(name.getValue())) // C9
-      return op.emitOpError() << "maps elements by " << map << " (known = neg_exp)";
+      return op.emitOpError() << "maps elements by " << map << " (known = neg_exp, unit_rows)";
   }
   if (failed(verifyStack(op, dictionary)))
     return failure();

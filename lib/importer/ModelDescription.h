@@ -36,7 +36,8 @@ struct LayerChoice {
 
 struct RopeRule {
   std::vector<std::string> objects, scaling, theta, partial, width, originalContext, type, factor, magnitude;
-  std::optional<double> defaultTheta, defaultPartial;
+  std::string defaultTheta; // expression: the base when none is stated; empty: that is an error
+  std::optional<double> defaultPartial;
   std::map<std::string, std::string> types;
   std::string channels; // expression: of the head, or of the part of it that turns; empty: head_dim
   std::vector<std::string> ignored; // members of the object that do not change the maths of text

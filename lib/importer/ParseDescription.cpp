@@ -257,13 +257,13 @@ private:
     rule.divisors = textMember(json, at, "divisors");
     rule.shortDivisors = textMember(json, at, "short_divisors");
     rule.longDivisors = textMember(json, at, "long_divisors");
-    for (auto [name, target] : {std::pair("default_theta", &rule.defaultTheta), {"default_partial", &rule.defaultPartial}})
-      if (const Json *number = find(json, name)) {
-        if (number->is_number())
-          *target = number->get<double>();
-        else
-          error(at + "/" + name, "is " + brief(*number) + ", expected a number");
-      }
+    rule.defaultTheta = expressionMember(json, at, "default_theta");
+    if (const Json *number = find(json, "default_partial")) {
+      if (number->is_number())
+        rule.defaultPartial = number->get<double>();
+      else
+        error(at + "/default_partial", "is " + brief(*number) + ", expected a number");
+    }
     if (const Json *types = find(json, "types"))
       rule.types = textMap(*types, at + "/types");
     for (const auto &[published, type] : rule.types)

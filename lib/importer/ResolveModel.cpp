@@ -192,6 +192,16 @@ Status refuseUnknown(const ModelSpec &spec, const ConfigSource &source) {
                        (many ? "them" : "it") + " in the family's model description");
 }
 
+// A wrapper of several families of text models says which it holds in an object: "Wrapper/TextForCausalLM".
+std::vector<std::string> wrappedNames(const ConfigSource &source, const std::string &architecture) {
+  std::vector<std::string> names;
+  for (const std::string &key : source.keys())
+    if (const Json *inner = source.get(key + "/architectures");
+        inner && inner->is_array() && !inner->empty() && inner->front().is_string())
+      names.push_back(architecture + "/" + inner->front().get<std::string>());
+  return names;
+}
+
 } // namespace
 
 StatusOr<const ModelDescription *> selectFamily(const ModelDescriptions &descriptions, const ConfigSource &source) {
@@ -199,11 +209,14 @@ StatusOr<const ModelDescription *> selectFamily(const ModelDescriptions &descrip
   const Json *type = source.format() == ConfigFormat::HuggingFace ? source.get("model_type") : nullptr;
   bool byType = architecture.empty() && type && type->is_string();
   std::string name = byType ? type->get<std::string>() : architecture;
-  std::vector<std::string> known;
+  std::vector<std::string> known, names = {name};
+  if (!byType && source.format() == ConfigFormat::HuggingFace)
+    for (std::string &wrapped : wrappedNames(source, architecture))
+      names.push_back(std::move(wrapped));
   for (const ModelDescription &family : descriptions.families) {
     const FormatRules &rules = family.rules(source.format());
     const std::vector<std::string> &served = byType ? rules.modelTypes : rules.architectures;
-    if (contains(served, name))
+    if (std::any_of(names.begin(), names.end(), [&](const std::string &each) { return contains(served, each); }))
       return &family;
     known.insert(known.end(), served.begin(), served.end());
   }

@@ -80,11 +80,14 @@ Status readTheta(Stage &s) {
     return {};
   }
   // A stored base that a reader misses is wrong by orders of magnitude and runs all the same.
-  if (s.statesBase || !s.rule.defaultTheta)
+  if (s.statesBase || s.rule.defaultTheta.empty())
     return Status::error(
         (s.statesBase ? s.pointer + " has no 'rope_theta'" : s.values.source().file() + " states no rope base") +
         "; a default would be a guess");
-  s.theta = *s.rule.defaultTheta;
+  LLMC_ASSIGN_OR_RETURN(s.theta, s.values.evaluate(s.rule.defaultTheta));
+  if (!(s.theta > 1.0 && s.theta < maxTheta))
+    return Status::error("the base of the rope is " + s.rule.defaultTheta + " = " + printNumber(s.theta) +
+                         ", expected a number above 1 and below " + printNumber(maxTheta));
   s.values.record(s.name + ".rope_theta", printNumber(s.theta), "class default");
   return {};
 }
@@ -122,7 +125,7 @@ Status checkMembers(const Stage &s) {
       {"default", {}},
       {"linear", {"factor"}},
       {"llama3", {"factor", "low_freq_factor", "high_freq_factor"}},
-      {"longrope", {"factor", "attention_factor", "long_factor", "short_factor"}},
+      {"longrope", {"factor", "attention_factor", "long_factor", "short_factor", "long_mscale", "short_mscale"}},
       {"yarn", {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"}}};
   static const std::vector<std::string> always = {
       "rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings", "finetuned"};
@@ -263,6 +266,19 @@ std::vector<float> dividedFrequencies(const Stage &s, const std::vector<float> &
   return frequencies;
 }
 
+// Some models state the magnitude of both sets of frequencies. A program has one, so they have to be equal.
+Status readMagnitudes(const Stage &s, RopeSpec &rope) {
+  Stated first = member(s, "short_mscale"), second = member(s, "long_mscale");
+  if (!first.json && !second.json)
+    return {};
+  if (!first.json || !second.json || *first.json != *second.json)
+    return Status::error(s.pointer + "/short_mscale is " + (first.json ? brief(*first.json) : "missing") + ", and " +
+                         s.pointer + "/long_mscale is " + (second.json ? brief(*second.json) : "missing") +
+                         "; only equal ones are supported");
+  LLMC_ASSIGN_OR_RETURN(rope.magnitude, needed(s, "short_mscale"));
+  return {};
+}
+
 Status scaleLongrope(const Stage &s, RopeSpec &rope) {
   LLMC_ASSIGN_OR_RETURN(std::vector<float> shortFactors, listOfFactors(s, "short_factor"));
   LLMC_ASSIGN_OR_RETURN(std::vector<float> longFactors, listOfFactors(s, "long_factor"));
@@ -279,7 +295,7 @@ Status scaleLongrope(const Stage &s, RopeSpec &rope) {
   if (member(s, "attention_factor").json) {
     LLMC_ASSIGN_OR_RETURN(rope.magnitude, needed(s, "attention_factor"));
   }
-  return {};
+  return readMagnitudes(s, rope);
 }
 
 StatusOr<double> numberOr(const Stage &s, const std::string &name, double fallback) {

@@ -138,10 +138,21 @@ const std::map<std::string, Function> &functions() {
     return std::pair(std::string(name),
                      Function{arguments, [name](const Arguments &list) { return numeric(name, list); }});
   };
-  static const std::map<std::string, Function> table = {
-      number("sqrt", 1), number("log", 1), number("exp", 1), number("floor", 1), number("ceil", 1), number("min", 2),
-      number("max", 2), number("pow", 2), {"at", {2, at}}, {"count", {2, count}}, {"count_before", {3, countBefore}},
-      {"contains", {2, contains}}, {"length", {1, length}}, {"letter", {2, letter}}, {"alibi_slopes", {2, slopes}}};
+  static const std::map<std::string, Function> table = {number("sqrt", 1),
+                                                        number("log", 1),
+                                                        number("exp", 1),
+                                                        number("floor", 1),
+                                                        number("ceil", 1),
+                                                        number("min", 2),
+                                                        number("max", 2),
+                                                        number("pow", 2),
+                                                        {"at", {2, at}},
+                                                        {"count", {2, count}},
+                                                        {"count_before", {3, countBefore}},
+                                                        {"contains", {2, contains}},
+                                                        {"length", {1, length}},
+                                                        {"letter", {2, letter}},
+                                                        {"alibi_slopes", {2, slopes}}};
   return table;
 }
 
@@ -170,11 +181,27 @@ StatusOr<Scalar> Scalar::ofJson(const Json &json, const std::string &what) {
   return scalar;
 }
 
-bool Scalar::isTrue() const { return kind == Kind::Number ? number != 0.0 : kind == Kind::Word ? !word.empty() : !list.empty(); }
+bool Scalar::isTrue() const {
+  return kind == Kind::Number ? number != 0.0 : kind == Kind::Word ? !word.empty() : !list.empty();
+}
 
 std::string Scalar::print() const {
   return kind == Kind::Number ? printNumber(number) : kind == Kind::Word ? "'" + word + "'" : brief(list);
 }
+
+namespace {
+
+// A list of numbers, each times the factor.
+StatusOr<Scalar> scaled(Scalar list, double factor) {
+  for (Json &entry : list.list) {
+    if (!entry.is_number())
+      return Status::error(brief(entry) + " of a list times " + printNumber(factor) + " has no value");
+    entry = entry.get<double>() * factor;
+  }
+  return list;
+}
+
+} // namespace
 
 StatusOr<Scalar> applyOperator(const std::string &op, const std::vector<Scalar> &x) {
   if (op == "==" || op == "!=")
@@ -183,6 +210,8 @@ StatusOr<Scalar> applyOperator(const std::string &op, const std::vector<Scalar> 
     return Scalar::of(x[0].isTrue() ? 0.0 : 1.0);
   if (op == "+" && x[0].kind == Kind::Word && x[1].kind == Kind::Word)
     return Scalar::of(x[0].word + x[1].word);
+  if (op == "*" && x[0].kind == Kind::List && x[1].kind == Kind::Number)
+    return scaled(x[0], x[1].number);
   std::vector<double> n;
   for (const Scalar &operand : x) {
     LLMC_ASSIGN_OR_RETURN(double number, numberOf(operand, op));
@@ -247,7 +276,8 @@ StatusOr<Scalar> evaluateScalar(const Expression &expression, const ScalarLookup
   }
   if (expression.kind == ExpressionKind::Operator)
     return applyOperator(expression.text, operands);
-  if (std::optional<StatusOr<Scalar>> result = applyFunction(expression.text, operands); result && expression.named.empty())
+  if (std::optional<StatusOr<Scalar>> result = applyFunction(expression.text, operands);
+      result && expression.named.empty())
     return *result;
   std::string known;
   for (const auto &function : functions())

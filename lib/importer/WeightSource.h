@@ -19,7 +19,7 @@ struct WeightSource {
   std::vector<int64_t> dims = {};                     // empty: as stored
   std::vector<std::pair<int64_t, int64_t>> take = {}; // [begin, end) of every dimension; empty: all
   std::vector<int64_t> order = {}; // dimension i of the result is order[i] of what was taken; empty: as is
-  std::string map = {};            // of every element: "neg_exp" is -exp(x); empty: none
+  std::string map = {};            // "neg_exp": -exp(x) of every element; "unit_rows": rows of length 1; empty: none
   // Rows [begin, end) of dimension 0 only, instead of `take`.
   std::optional<std::pair<int64_t, int64_t>> rows = {};
   // Rotary heads of this many rows whose pairs are stored side by side: within each head, rows 2i and 2i + 1 of the

@@ -119,7 +119,7 @@ Status WeightReader::addSource(const WeightSource &source, const TensorReader &t
   if (!source.map.empty()) {
     added.map = llm::symbolizeWeightMap(source.map);
     if (!added.map)
-      return Status::error("tensor '" + source.tensor + "' is mapped by '" + source.map + "' (known = neg_exp)");
+      return Status::error("tensor '" + source.tensor + "' is mapped by '" + source.map + "' (known = neg_exp, unit_rows)");
   }
   added.transposed = transposedView(added.view, rowLength_);
   added.isStored = added.view.hasRuns(rowLength_) && added.view.size % rowLength_ == 0 && !added.map;
@@ -151,10 +151,23 @@ size_t WeightReader::runLength(std::span<const int64_t> rows) const {
   return run;
 }
 
+// Rows of zeros stay as they are.
+static void toUnitLength(std::span<float> row) {
+  float sum = 0.0f;
+  for (float value : row)
+    sum += value * value;
+  float length = std::max(std::sqrt(sum), 1e-12f);
+  for (float &value : row)
+    value /= length;
+}
+
 void WeightReader::finish(const Source &source, std::span<float> values) const {
   if (source.map == llm::WeightMap::NegExp)
     for (float &value : values)
       value = -std::exp(value);
+  if (source.map == llm::WeightMap::UnitRows)
+    for (size_t row = 0; row < values.size(); row += static_cast<size_t>(rowLength_))
+      toUnitLength(values.subspan(row, static_cast<size_t>(rowLength_)));
   if (add_ != 0.0)
     for (float &value : values)
       value += static_cast<float>(add_);

@@ -105,5 +105,5 @@ llm.weight @weight_c8_rank : !llm.weight<4x4> from [{tensor = "a", dims = array<
 
 // -----
 
-// expected-error@+1 {{'llm.weight' op maps elements by "log" (known = neg_exp)}}
+// expected-error@+1 {{'llm.weight' op maps elements by "log" (known = neg_exp, unit_rows)}}
 llm.weight @weight_c9 : !llm.weight<4> from [{tensor = "a", map = "log"}]

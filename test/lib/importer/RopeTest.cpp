@@ -81,6 +81,20 @@ TEST(Rope, LongropeHasTwoSets) {
   EXPECT_EQ(rope.magnitude, std::sqrt(1.0 + std::log(32.0) / std::log(4096.0))); // 131072 / 4096
 }
 
+TEST(Rope, LongropeMayStateItsMagnitude) {
+  Json config = configOf("phi-3.5");
+  Json &scaling = config["rope_scaling"];
+  scaling["short_mscale"] = scaling["long_mscale"] = 1.25;
+  EXPECT_EQ(resolved(config).ropes["full"].magnitude, 1.25);
+  scaling["long_mscale"] = 1.5;
+  EXPECT_EQ(errorOf(config),
+            "/rope_scaling/short_mscale is 1.25, and /rope_scaling/long_mscale is 1.5; only equal ones "
+            "are supported");
+  scaling.erase("long_mscale");
+  EXPECT_EQ(errorOf(config), "/rope_scaling/short_mscale is 1.25, and /rope_scaling/long_mscale is missing; only equal "
+                             "ones are supported");
+}
+
 TEST(Rope, PartOfAHeadTurns) {
   ModelSpec spec = resolved("published/phi-4-mini-reasoning");
   EXPECT_EQ(spec.ropes["full"].frequencies.size(), 48u); // 0.75 of 128, in pairs

@@ -158,3 +158,8 @@ TEST(Scalar, QuotientOfNames) {
   EXPECT_FALSE(quotientOfNames("hidden / 2").has_value());
   EXPECT_FALSE(quotientOfNames("hidden / heads / heads").has_value());
 }
+
+TEST(Scalar, ListsAreScaled) {
+  EXPECT_EQ(valueOf("at(alibi_slopes(2, 8) * 4, 0)"), 0.25);
+  EXPECT_EQ(errorOf("types * 2"), "\"conv\" of a list times 2 has no value");
+}

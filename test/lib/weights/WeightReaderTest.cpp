@@ -189,6 +189,13 @@ TEST(WeightReader, MapsElements) {
     EXPECT_FLOAT_EQ(mapped[i], 0.5f - std::exp(static_cast<float>(i)));
 }
 
+TEST(WeightReader, MapsRowsToUnitLength) {
+  MemoryTensors memory;
+  memory.addFloats("t", {3, 2}, {3, 4, 0, 0, -5, 12});
+  EXPECT_EQ(allOf({"w", {3, 2}, {{.tensor = "t", .map = "unit_rows"}}, 0.0}, memory),
+            (Floats{3.0f / 5, 4.0f / 5, 0, 0, -5.0f / 13, 12.0f / 13}));
+}
+
 TEST(WeightReader, SaysWhichRowsAreStored) {
   MemoryTensors memory = counting({{"t", {4, 6}}});
   auto isStored = [&](WeightSource source, std::vector<int64_t> shape) {
@@ -221,7 +228,7 @@ TEST(WeightReader, RefusesViewsThatDoNotFit) {
   EXPECT_EQ(error({.dims = {24}}, {5, 5}), "weight 'w': tensor 't' gives 24 elements, which are no whole rows of 5");
   EXPECT_EQ(error({.dims = {24}}, {5, 2, 2}),
             "weight 'w': tensor 't' gives 24 elements, which are no whole rows of 2 for each of 5 matrices");
-  EXPECT_EQ(error({.map = "log"}, {4, 6}), "weight 'w': tensor 't' is mapped by 'log' (known = neg_exp)");
+  EXPECT_EQ(error({.map = "log"}, {4, 6}), "weight 'w': tensor 't' is mapped by 'log' (known = neg_exp, unit_rows)");
   EXPECT_EQ(error({.tensor = "e.{expert}", .stack = 2}, {2, 2, 2}),
             "weight 'w': tensor 'e.1' gives 8 elements, but 'e.0', which it is stacked with, 4");
   EXPECT_EQ(error({.tensor = "f.{expert}", .stack = 3}, {3, 2, 2}), "weight 'w': no tensor 'f.2'");
