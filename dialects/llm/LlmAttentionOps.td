@@ -67,7 +67,7 @@ def Llm_RopeOp : Llm_ComputeOp<"rope", [AllTypesMatch<["input", "result"]>]> {
     | table | [T, 2n]   | of `llm.rope_table`                  |
     | first | channel   | where the turning channels begin     |
 
-    Source: Su et al. 2021, RoFormer (adjacent); GPT-NeoX (halves).
+    Source: Su et al. 2021, RoFormer (adjacent); Black et al. 2022 (halves).
     (C1) the input has heads. (C2) first >= 0 and first + 2n is at most D. (C3) the table has as many cosines as sines.
     ```mlir
     %y = llm.rope %q, %r : tensor<?x9x64xf32>, tensor<?x64xf32>

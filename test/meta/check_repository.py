@@ -159,11 +159,16 @@ def check_sizes():
             report(path, f"has {len(lines)} lines, at most 600; split it by concern or say why it is one file")
 
 
+# Families whose names are words of a compiler too.
+COMMON_WORDS = {"codegen", "opt"}
+
+
 def check_names():
     names = set()
     for path in sources("models", suffixes=(".json",)):
         if json.loads(path.read_text()).get("config", {}).get("architectures"):
             names.add(path.stem.lower())
+    names -= COMMON_WORDS
     for path in sources("dialects", "passes", "lib", "runtime", "tools"):
         # Comments may compare with other projects; a name before a digit is a scaling's or a format's.
         text = re.sub(r"//.*", "", path.read_text().lower())

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -27,7 +28,7 @@ def read_tensors(path):
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        values = array.array({"F32": "f", "I32": "i"}[entry["dtype"]])
+        values = array.array({"F32": "f", "I32": "i", "U8": "B"}[entry["dtype"]])
         values.frombytes(content[8 + size + begin:8 + size + end])
         tensors[name] = (entry["shape"], values)
     return tensors
@@ -54,6 +55,9 @@ def pairs_of(golden, first=0):
     for number, sequence in enumerate("ab"):
         yield f"{sequence}.logits", f"logits.{number}"
         states = sum(name.startswith(f"{sequence}.hidden.") for name in golden)
+        for name in golden:
+            if match := re.fullmatch(rf"{sequence}\.layer\.(\d+)\.prefix", name):
+                yield name, f"hidden.{number}.{int(match[1]) + 1}"
         for layer in range(states):
             ours = f"normed.{number}" if layer == states - 1 else f"hidden.{number}.{layer + first}"
             yield f"{sequence}.hidden.{layer}", ours
