@@ -33,45 +33,16 @@ Missing missing(llm::AttentionOp op) {
   return missing(op.getKv().getType());
 }
 
-Missing missing(llm::RmsNormOp op) {
-  if (!op.getWeight())
-    return " without a weight";
-  if (cast<llm::WeightType>(op.getWeight().getType()).getShape()[0] != llm::channelsOf(op.getType()))
-    return " with gains for every head";
-  return std::nullopt;
-}
-
-Missing missing(llm::RopeOp op) {
-  if (op.getPairing() != llm::Pairing::Halves)
-    return " of adjacent pairs";
-  if (op.getFirst() != 0)
-    return " behind the first channel";
-  if (op.getInverse())
-    return " inverted";
-  return std::nullopt;
-}
-
-Missing missing(llm::GatedActivationOp op) {
-  llm::Activation known[] = {llm::Activation::Silu, llm::Activation::GeluTanh, llm::Activation::Gelu};
-  if (!llvm::is_contained(known, op.getActivation()))
-    return " by functions other than silu, gelu_tanh and gelu";
-  return std::nullopt;
-}
-
-Missing missing(llm::ScaleOp op) {
-  if (!op.getOffset().isZero())
-    return " with an offset";
-  return std::nullopt;
-}
-
 Missing missing(Operation *op) {
   return llvm::TypeSwitch<Operation *, Missing>(op)
-      .Case<llm::AttentionOp, llm::GatedActivationOp, llm::KvAppendOp, llm::RmsNormOp, llm::RopeOp, llm::ScaleOp>(
-          [](auto known) { return missing(known); })
-      .Case<llm::WeightOp, llm::StateOp, llm::UseWeightOp, llm::UseStateOp, llm::EmbeddingOp, llm::LinearOp,
-            llm::FusedLinearOp, llm::AddOp, llm::SoftcapOp, llm::SelectRowsOp, llm::RecordOp, llm::SplitHeadsOp,
-            llm::MergeHeadsOp, llm::RopeTableOp, llm::LinearAttentionOp, llm::ShortConvOp>(
-          [](auto) { return std::nullopt; })
+      .Case<llm::AttentionOp, llm::KvAppendOp>([](auto known) { return missing(known); })
+      .Case<llm::WeightOp, llm::StateOp, llm::UseWeightOp, llm::UseStateOp, llm::LinearOp, llm::FusedLinearOp,
+            llm::ExpertLinearOp, llm::HeadLinearOp, llm::RouterOp, llm::RecordOp, llm::SplitHeadsOp, llm::MergeHeadsOp,
+            llm::LinearAttentionOp, llm::ShortConvOp>([](auto) { return std::nullopt; })
+      .Case<llm::ActivationOp, llm::AddOp, llm::AffineOp, llm::ClampOp, llm::CombineOp, llm::ConcatOp, llm::EmbeddingOp,
+            llm::GatedActivationOp, llm::LayerNormOp, llm::MultiplyOp, llm::PositionEmbeddingOp, llm::PositionScaleOp,
+            llm::RepeatHeadsOp, llm::RmsNormOp, llm::RopeOp, llm::RopeTableOp, llm::ScaleOp, llm::SelectRowsOp,
+            llm::SliceOp, llm::SoftcapOp, llm::SoftmaxOp, llm::XieluOp>([](auto) { return std::nullopt; })
       .Default([](Operation *other) {
         return isa_and_nonnull<llm::LlmDialect>(other->getDialect()) ? Missing("") : std::nullopt;
       });

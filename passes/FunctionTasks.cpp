@@ -67,11 +67,14 @@ LogicalResult FunctionTasks::convertOp(Operation &op) {
       .Case([&](llm::AttentionOp attention) { return convertAttention(attention); })
       .Case([&](llm::LinearAttentionOp attention) { return convertLinearAttention(attention); })
       .Case([&](llm::ShortConvOp convolution) { return convertShortConv(convolution); })
+      .Case([&](llm::RouterOp router) { return convertRouter(router); })
       .Case([&](llm::RecordOp record) { return convertRecord(record); })
       .Case([&](func::CallOp call) { return convertCall(call); })
       .Case([&](func::ReturnOp ret) { return convertReturn(ret); })
-      .Case<llm::EmbeddingOp, llm::RopeTableOp, llm::SelectRowsOp, llm::RmsNormOp, llm::RopeOp, llm::AddOp,
-            llm::ScaleOp, llm::SoftcapOp, llm::GatedActivationOp>([&](auto) { return convertRowOp(op); })
+      .Case<llm::ActivationOp, llm::AddOp, llm::AffineOp, llm::ClampOp, llm::CombineOp, llm::ConcatOp, llm::EmbeddingOp,
+            llm::GatedActivationOp, llm::LayerNormOp, llm::MultiplyOp, llm::PositionEmbeddingOp, llm::PositionScaleOp,
+            llm::RepeatHeadsOp, llm::RmsNormOp, llm::RopeOp, llm::RopeTableOp, llm::ScaleOp, llm::SelectRowsOp,
+            llm::SliceOp, llm::SoftcapOp, llm::SoftmaxOp, llm::XieluOp>([&](auto) { return convertRowOp(op); })
       .Default([](Operation *other) -> LogicalResult { return other->emitOpError() << "has no tile form"; });
 }
 

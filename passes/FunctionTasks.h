@@ -1,11 +1,10 @@
 // One function of the llm module as launches of tile tasks. TaskGrouping decides what shares a task, TaskBuilder spells
 // the arithmetic; here values become buffers, and functions get their results as operands. A file per group of ops:
-// RowTasks.cpp, ProductTasks.cpp, AttentionTasks.cpp, RecurrentTasks.cpp; what belongs to no group is in
-// FunctionTasks.cpp.
+// RowTasks.cpp, ProductTasks.cpp, ExpertTasks.cpp, AttentionTasks.cpp, RecurrentTasks.cpp; what belongs to no group is
+// in FunctionTasks.cpp.
 #pragma once
 #include "dialects/llm/LlmShapes.h"
-#include "passes/TaskBuilder.h"
-#include "passes/TaskGrouping.h"
+#include "passes/RowPart.h"
 
 namespace llmc {
 
@@ -23,6 +22,7 @@ private:
   mlir::LogicalResult convertAppend(llm::KvAppendOp op);
   mlir::LogicalResult convertLinearAttention(llm::LinearAttentionOp op);
   mlir::LogicalResult convertShortConv(llm::ShortConvOp op);
+  mlir::LogicalResult convertRouter(llm::RouterOp op);
   mlir::LogicalResult convertRecord(llm::RecordOp op);
   mlir::LogicalResult convertCall(mlir::func::CallOp op);
   mlir::LogicalResult convertRowOp(mlir::Operation &op);
@@ -31,18 +31,26 @@ private:
   // Column tiles of values inside a product's task.
   mlir::Value emitTile(TaskBuilder &task, const ProductTask &product, mlir::Value value, mlir::Value dot,
                        llvm::DenseMap<mlir::Value, mlir::Value> &known);
-  mlir::Value emitInside(TaskBuilder &task, const ProductTask &product, mlir::Operation *op, const ColumnRange &range,
-                         llvm::function_ref<mlir::Value(mlir::Value)> operand);
+  mlir::Value emitProduct(TaskBuilder &task, const ProductTask &product);
+  mlir::Value emitStackedProduct(TaskBuilder &task, const ProductTask &product);
+  mlir::Value emitExpert(TaskBuilder &task, llm::ExpertLinearOp op, mlir::Value slot);
   mlir::Value emitBias(TaskBuilder &task, const ProductTask &product, mlir::Value bias);
   void emitAppend(TaskBuilder &task, llm::KvAppendOp op, tile::KvHalf half, mlir::Value tile, mlir::Value head);
   // Whole rows, heads side by side.
   mlir::Value emitRow(TaskBuilder &task, mlir::Value value, mlir::Value row);
-  mlir::Value emitPerHead(TaskBuilder &task, mlir::Type type, mlir::Value row,
-                          llvm::function_ref<mlir::Value(mlir::Value)> perHead);
+  // The groups of ops that rows consist of; null where `op` is of another group.
+  mlir::Value emitMoved(TaskBuilder &task, mlir::Operation *op, mlir::Value row);
+  mlir::Value emitSource(TaskBuilder &task, mlir::Operation *op, mlir::Value row);
+  // An op that can be computed for a part of a row from the same part of its operands.
+  mlir::Value emitPart(TaskBuilder &task, mlir::Operation *op, const RowPart &part,
+                       llvm::function_ref<mlir::Value(mlir::Value)> operand);
+  mlir::Value emitFactors(TaskBuilder &task, mlir::Value factors, const RowPart &part);
+  mlir::Value emitBatchFact(TaskBuilder &task, tile::BatchFact fact, mlir::Value batch, mlir::Value row);
 
   tile::Space spaceOf(mlir::Value value);
   mlir::Value bufferFor(mlir::Value value);
   TaskBuilder newTask(tile::Space space, mlir::Location location) {
+    rows_.clear();
     return TaskBuilder(old_, launches_, (old_.getSymName() + "." + llvm::Twine(numTasks_++)).str(), space, location);
   }
   tile::RowsType rowsType(mlir::Type tensor) {
@@ -54,6 +62,8 @@ private:
   bool isStep_;
   mlir::OpBuilder launches_;
   int numTasks_ = 0;
+  // Of the task that is being made: (value, row) -> its whole row.
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> rows_;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers_; // root value -> !tile.rows
   llvm::DenseMap<mlir::Value, mlir::Value> others_;  // weights, states, the batch
 };

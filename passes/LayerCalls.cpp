@@ -15,8 +15,8 @@ ArrayRef<func::CallOp> LayerCalls::callsOf(func::FuncOp function) const {
 
 void updateFunctionType(func::FuncOp function) {
   Block &body = function.getBody().front();
-  function.setType(FunctionType::get(function.getContext(), body.getArgumentTypes(),
-                                     body.getTerminator()->getOperandTypes()));
+  function.setType(
+      FunctionType::get(function.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
 }
 
 } // namespace llmc

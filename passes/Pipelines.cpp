@@ -40,7 +40,8 @@ const std::vector<Phase> &phases() {
       {"schedule", false,
        [](OpPassManager &pm, const PhaseOptions &options) { pm.addPass(createScheduleTasksPass({options.target})); }},
       // Last: nothing may add a buffer or change a weight's layout afterwards.
-      {"memory", false, [](OpPassManager &pm, const PhaseOptions &options) { pm.addPass(createPlanMemoryPass({options.maxTokens})); }},
+      {"memory", false,
+       [](OpPassManager &pm, const PhaseOptions &options) { pm.addPass(createPlanMemoryPass({options.maxTokens})); }},
   };
   return all;
 }

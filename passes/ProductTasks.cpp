@@ -17,27 +17,6 @@ Value FunctionTasks::emitBias(TaskBuilder &task, const ProductTask &product, Val
       {task.loadVector(weight, at, product.interleave), task.loadVector(weight, upAt, product.interleave)});
 }
 
-Value FunctionTasks::emitInside(TaskBuilder &task, const ProductTask &product, Operation *op, const ColumnRange &range,
-                                llvm::function_ref<Value(Value)> operand) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](llm::AddOp add) { return task.add(operand(add.getLhs()), operand(add.getRhs())); })
-      .Case(
-          [&](llm::ScaleOp scale) { return task.scale(operand(scale.getInput()), scale.getFactor().convertToFloat()); })
-      .Case([&](llm::SoftcapOp softcap) {
-        return task.softcap(operand(softcap.getInput()), softcap.getCap().convertToFloat());
-      })
-      .Case([&](llm::GatedActivationOp gated) {
-        return task.gatedActivation(gated.getActivation(), operand(gated.getGate()), operand(gated.getUp()));
-      })
-      .Case([&](llm::RmsNormOp norm) {
-        Value gain = task.loadVector(others_.at(norm.getWeight()), task.index(0), range.width);
-        return task.rmsNorm(operand(norm.getInput()), gain, norm.getEps().convertToFloat());
-      })
-      .Case([&](llm::RopeOp rope) {
-        return task.rope(operand(rope.getInput()), emitRow(task, rope.getTable(), task.row()));
-      });
-}
-
 Value FunctionTasks::emitTile(TaskBuilder &task, const ProductTask &product, Value value, Value dot,
                               DenseMap<Value, Value> &known) {
   value = TaskGrouping::root(value);
@@ -49,7 +28,8 @@ Value FunctionTasks::emitTile(TaskBuilder &task, const ProductTask &product, Val
     int64_t place = product.interleave ? cast<OpResult>(value).getResultNumber() * product.interleave : 0;
     tile = task.slice(dot, place, range.width);
   } else {
-    tile = emitInside(task, product, value.getDefiningOp(), range, [&](Value operand) -> Value {
+    RowPart part = RowPart::column(value.getType(), task.row(), range);
+    tile = emitPart(task, value.getDefiningOp(), part, [&](Value operand) -> Value {
       Value root = TaskGrouping::root(operand);
       if (product.inside.contains(root))
         return emitTile(task, product, root, dot, known);
@@ -60,13 +40,19 @@ Value FunctionTasks::emitTile(TaskBuilder &task, const ProductTask &product, Val
   return tile;
 }
 
-LogicalResult FunctionTasks::convertProduct(const ProductTask &product) {
+// The product of one column tile, with its bias.
+Value FunctionTasks::emitProduct(TaskBuilder &task, const ProductTask &product) {
   Operation *anchor = product.anchor;
-  Value input = anchor->getOperand(0);
-  TaskBuilder task = newTask(spaceOf(TaskGrouping::root(input)), anchor->getLoc());
-  Value dot = task.dot(emitRow(task, input, task.row()), others_.at(anchor->getOperand(1)));
-  if (anchor->getNumOperands() > 2)
-    dot = task.add(dot, emitBias(task, product, anchor->getOperand(2)));
+  if (TaskGrouping::hasStack(anchor))
+    return emitStackedProduct(task, product);
+  Value row = emitRow(task, anchor->getOperand(0), task.row());
+  Value dot = task.dot(row, others_.at(anchor->getOperand(1)), task.column());
+  return anchor->getNumOperands() > 2 ? task.add(dot, emitBias(task, product, anchor->getOperand(2))) : dot;
+}
+
+LogicalResult FunctionTasks::convertProduct(const ProductTask &product) {
+  TaskBuilder task = newTask(spaceOf(TaskGrouping::root(product.anchor->getOperand(0))), product.anchor->getLoc());
+  Value dot = emitProduct(task, product);
   // One part per range of columns: what is stored or appended there.
   llvm::MapVector<int64_t, SmallVector<llvm::unique_function<void(DenseMap<Value, Value> &)>>> parts;
   llvm::DenseMap<int64_t, int64_t> ends;
@@ -97,6 +83,7 @@ LogicalResult FunctionTasks::convertProduct(const ProductTask &product) {
         });
   for (auto &[first, emitters] : parts) {
     OpBuilder::InsertionGuard guard(task.body());
+    auto outside = rows_; // what is emitted under a condition is not known outside of it
     if (ends[first] - first != product.columns) {
       auto when = tile::WhenOp::create(task.body(), task.location(), task.column(), first, ends[first]);
       task.body().setInsertionPointToEnd(&when.getBody().emplaceBlock());
@@ -104,6 +91,7 @@ LogicalResult FunctionTasks::convertProduct(const ProductTask &product) {
     DenseMap<Value, Value> known;
     for (auto &emit : emitters)
       emit(known);
+    rows_ = std::move(outside);
   }
   task.finish(product.columns);
   return success();

@@ -30,11 +30,12 @@ RankedTensorType TaskBuilder::tileType(int64_t size, Type element) {
 
 Value TaskBuilder::index(int64_t value) { return arith::ConstantIndexOp::create(body_, location_, value); }
 
+Value TaskBuilder::columnFrom(int64_t first) {
+  return first == 0 ? column() : arith::SubIOp::create(body_, location_, column(), index(first)).getResult();
+}
+
 Value TaskBuilder::columnStart(int64_t width, int64_t first) {
-  Value start = column();
-  if (first != 0)
-    start = arith::SubIOp::create(body_, location_, start, index(first));
-  return arith::MulIOp::create(body_, location_, start, index(width));
+  return arith::MulIOp::create(body_, location_, columnFrom(first), index(width));
 }
 
 Value TaskBuilder::multiply(Value value, int64_t by) {
@@ -73,84 +74,43 @@ Value TaskBuilder::concat(ValueRange inputs) {
 }
 
 Value TaskBuilder::constant(double value, int64_t size) {
-  return arith::ConstantOp::create(body_, location_,
-                                   DenseElementsAttr::get(tileType(size), static_cast<float>(value)));
+  return arith::ConstantOp::create(body_, location_, DenseElementsAttr::get(tileType(size), static_cast<float>(value)));
+}
+
+Value TaskBuilder::constants(ArrayRef<float> values) {
+  auto type = tileType(static_cast<int64_t>(values.size()));
+  return arith::ConstantOp::create(body_, location_, DenseElementsAttr::get(type, values));
 }
 
 Value TaskBuilder::add(Value a, Value b) { return arith::AddFOp::create(body_, location_, a, b); }
 Value TaskBuilder::multiply(Value a, Value b) { return arith::MulFOp::create(body_, location_, a, b); }
 Value TaskBuilder::scale(Value a, double factor) { return multiply(a, constant(factor, sizeOf(a))); }
 
-Value TaskBuilder::rmsNorm(Value input, Value gain, double eps) {
-  auto scalar = [&](double value) -> Value {
-    return arith::ConstantOp::create(body_, location_, body_.getF32FloatAttr(static_cast<float>(value)));
-  };
-  Value sum = tile::ReduceOp::create(
-      body_, location_, body_.getF32Type(),
-      tile::ReductionAttr::get(body_.getContext(), tile::Reduction::Add), multiply(input, input));
-  Value mean = arith::DivFOp::create(body_, location_, sum, scalar(static_cast<double>(sizeOf(input))));
-  Value shifted = arith::AddFOp::create(body_, location_, mean, scalar(eps));
-  Value inverse = math::RsqrtOp::create(body_, location_, shifted);
-  Value spread = tile::SplatOp::create(body_, location_, input.getType(), inverse);
-  return multiply(multiply(input, spread), gain);
+Value TaskBuilder::subtract(Value a, Value b) { return arith::SubFOp::create(body_, location_, a, b); }
+Value TaskBuilder::divide(Value a, Value b) { return arith::DivFOp::create(body_, location_, a, b); }
+Value TaskBuilder::maximum(Value a, Value b) { return arith::MaximumFOp::create(body_, location_, a, b); }
+Value TaskBuilder::minimum(Value a, Value b) { return arith::MinimumFOp::create(body_, location_, a, b); }
+
+Value TaskBuilder::repeat(Value input, int64_t size) {
+  if (size == sizeOf(input))
+    return input;
+  return tile::RepeatOp::create(body_, location_, tileType(size), input);
 }
 
-Value TaskBuilder::rope(Value head, Value table) {
-  int64_t n = sizeOf(table) / 2, size = sizeOf(head);
-  Value cosine = slice(table, 0, n), sine = slice(table, n, n);
-  Value low = slice(head, 0, n), high = slice(head, n, n);
-  Value turnedLow =
-      arith::SubFOp::create(body_, location_, multiply(low, cosine), multiply(high, sine));
-  Value turnedHigh = add(multiply(high, cosine), multiply(low, sine));
-  SmallVector<Value> parts = {turnedLow, turnedHigh};
-  if (size > 2 * n)
-    parts.push_back(slice(head, 2 * n, size - 2 * n));
-  return concat(parts);
+Value TaskBuilder::splat(Value number, int64_t size) {
+  return tile::SplatOp::create(body_, location_, tileType(size), number);
 }
 
-Value TaskBuilder::softcap(Value input, double cap) {
-  Value small = arith::DivFOp::create(body_, location_, input, constant(cap, sizeOf(input)));
-  return scale(math::TanhOp::create(body_, location_, small), cap);
+Value TaskBuilder::reduce(tile::Reduction reduction, Value input) {
+  return tile::ReduceOp::create(body_, location_, body_.getF32Type(),
+                                tile::ReductionAttr::get(body_.getContext(), reduction), input);
 }
 
-Value TaskBuilder::gatedActivation(llm::Activation activation, Value gate, Value up) {
-  int64_t size = sizeOf(gate);
-  auto half = [&](Value inner) { return multiply(scale(gate, 0.5), add(constant(1.0, size), inner)); };
-  Value activated;
-  switch (activation) {
-  case llm::Activation::Silu: {
-    Value exp = math::ExpOp::create(body_, location_, arith::NegFOp::create(body_, location_, gate));
-    activated = arith::DivFOp::create(body_, location_, gate, add(constant(1.0, size), exp));
-    break;
-  }
-  case llm::Activation::GeluTanh: {
-    Value cube = multiply(multiply(gate, gate), gate);
-    Value inner = scale(add(gate, scale(cube, 0.044715)), 0.7978845608028654); // sqrt(2 / pi)
-    activated = half(math::TanhOp::create(body_, location_, inner));
-    break;
-  }
-  case llm::Activation::Gelu:
-    activated = half(math::ErfOp::create(body_, location_, scale(gate, 0.7071067811865476))); // 1 / sqrt(2)
-    break;
-  default:
-    llvm_unreachable("checkTileForms refuses other activations");
-  }
-  return multiply(activated, up);
+Value TaskBuilder::number(double value) {
+  return arith::ConstantOp::create(body_, location_, body_.getF32FloatAttr(static_cast<float>(value)));
 }
 
-Value TaskBuilder::ropeTable(Value position, ArrayRef<float> frequencies, double magnitude) {
-  auto type = tileType(static_cast<int64_t>(frequencies.size()));
-  Value integer = arith::IndexCastOp::create(body_, location_, body_.getI32Type(), position);
-  Value number = arith::SIToFPOp::create(body_, location_, body_.getF32Type(), integer);
-  Value angle = multiply(
-      tile::SplatOp::create(body_, location_, type, number),
-      arith::ConstantOp::create(body_, location_, DenseElementsAttr::get(type, frequencies)));
-  Value table = concat({math::CosOp::create(body_, location_, angle).getResult(),
-                        math::SinOp::create(body_, location_, angle).getResult()});
-  return magnitude == 1.0 ? table : scale(table, magnitude);
-}
-
-Value TaskBuilder::dot(Value input, Value outerWeight) {
+Value TaskBuilder::dot(Value input, Value outerWeight, Value column, Value matrix) {
   auto type = cast<llm::WeightType>(outerWeight.getType());
   Type result = tileType(type.getTile());
   switch (type.getForm()) {
@@ -158,15 +118,15 @@ Value TaskBuilder::dot(Value input, Value outerWeight) {
     input = arith::TruncFOp::create(body_, location_, tileType(sizeOf(input), body_.getBF16Type()), input);
     [[fallthrough]];
   case llm::WeightForm::F32:
-    return tile::DotOp::create(body_, location_, result, input, argument(outerWeight), column());
+    return tile::DotOp::create(body_, location_, result, input, argument(outerWeight), column, matrix);
   case llm::WeightForm::I8:
   case llm::WeightForm::I4:
   case llm::WeightForm::I4M: {
     int64_t groups = (sizeOf(input) + 63) / 64 * 2;
-    auto quantized = tile::QuantizeOp::create(body_, location_, tileType(32 * groups, body_.getI16Type()),
-                                              tileType(groups), input);
+    auto quantized =
+        tile::QuantizeOp::create(body_, location_, tileType(32 * groups, body_.getI16Type()), tileType(groups), input);
     return tile::ScaledDotOp::create(body_, location_, result, quantized.getCodes(), quantized.getScales(),
-                                     argument(outerWeight), column());
+                                     argument(outerWeight), column, matrix);
   }
   case llm::WeightForm::Any:
   case llm::WeightForm::Plain:

@@ -1,4 +1,5 @@
-// Builds one tile.task and its launch: arguments appear when they are first asked for, arithmetic is spelled out here.
+// Builds one tile.task and its launch: arguments appear when they are first asked for. TaskFormulas.cpp spells the
+// formulas out.
 #pragma once
 #include "dialects/tile/TileDialect.h"
 
@@ -19,6 +20,8 @@ public:
   mlir::Location location() { return location_; }
 
   mlir::Value index(int64_t value);
+  /// The column, counted from tile `first`.
+  mlir::Value columnFrom(int64_t first);
   /// column * width - first * width: where column tile `column` of a value that starts at tile `first` begins.
   mlir::Value columnStart(int64_t width, int64_t first);
   /// Of indices, by a constant.
@@ -31,22 +34,48 @@ public:
   mlir::Value concat(mlir::ValueRange inputs);
 
   mlir::Value constant(double value, int64_t size);
+  mlir::Value constants(mlir::ArrayRef<float> values);
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value multiply(mlir::Value a, mlir::Value b);
   mlir::Value scale(mlir::Value a, double factor);
+  mlir::Value subtract(mlir::Value a, mlir::Value b);
+  mlir::Value divide(mlir::Value a, mlir::Value b);
+  mlir::Value maximum(mlir::Value a, mlir::Value b);
+  mlir::Value minimum(mlir::Value a, mlir::Value b);
+  /// Each element as often in a row as makes `size` elements.
+  mlir::Value repeat(mlir::Value input, int64_t size);
+  mlir::Value splat(mlir::Value number, int64_t size);
+  mlir::Value number(double value);
+  mlir::Value reduce(tile::Reduction reduction, mlir::Value input);
+
+  /// A null gain is 1, a null offset 0.
+  mlir::Value gainAndOffset(mlir::Value input, mlir::Value gain, mlir::Value offset);
   mlir::Value rmsNorm(mlir::Value input, mlir::Value gain, double eps);
-  mlir::Value rope(mlir::Value head, mlir::Value table);
+  mlir::Value layerNorm(mlir::Value input, mlir::Value gain, mlir::Value offset, double eps);
+  mlir::Value softmax(mlir::Value input);
+  /// Turns the channels of a head that `op` says by the angles of `table`.
+  mlir::Value rope(llm::RopeOp op, mlir::Value head, mlir::Value table);
   mlir::Value softcap(mlir::Value input, double cap);
-  mlir::Value gatedActivation(llm::Activation activation, mlir::Value gate, mlir::Value up);
+  mlir::Value activation(llm::Activation activation, mlir::Value input);
+  mlir::Value xielu(mlir::Value input, mlir::Value sides, double beta, double eps);
   mlir::Value ropeTable(mlir::Value position, mlir::ArrayRef<float> frequencies, double magnitude);
-  /// The product of a whole row with this column's tile of `outerWeight`; rounds the input as the form asks.
-  mlir::Value dot(mlir::Value input, mlir::Value outerWeight);
+  /// 1 + scale * log(1 + (position + offset) / period), one element.
+  mlir::Value positionScale(mlir::Value position, llm::PositionScaleOp op);
+  /// The product of a whole row with tile `column` of `outerWeight`, of its matrix `matrix` where it is a stack; rounds
+  /// the input as the form asks.
+  mlir::Value dot(mlir::Value input, mlir::Value outerWeight, mlir::Value column, mlir::Value matrix = {});
 
   /// Sets the grid, makes the launch.
   void finish(int64_t columns, bool recording = false);
 
-private:
   int64_t sizeOf(mlir::Value tile) { return mlir::cast<mlir::RankedTensorType>(tile.getType()).getDimSize(0); }
+
+private:
+  mlir::Value meanOf(mlir::Value input);
+  mlir::Value inverseRoot(mlir::Value square, double eps, int64_t size);
+  mlir::Value softplus(mlir::Value input);
+  mlir::Value sigmoidTimes(mlir::Value factor, mlir::Value input);
+  mlir::Value numberOf(mlir::Value index);
   mlir::RankedTensorType tileType(int64_t size, mlir::Type element = {});
 
   mlir::Location location_;

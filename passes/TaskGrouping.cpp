@@ -33,6 +33,13 @@ bool isGatePair(Operation *op) {
 
 // The width of a column tile that every result of `op` consists of.
 int64_t tileWidth(Operation *op) {
+  if (TaskGrouping::hasStack(op)) {
+    // The slots of a row lie side by side: each is whole tiles.
+    int64_t width = defaultTile;
+    while (llm::channelsOf(op->getResult(0).getType()) % width != 0)
+      width /= 2;
+    return width;
+  }
   if (int64_t headDim = headDimOf(op->getResult(0)))
     if (llvm::all_of(op->getResults(), [&](Value result) {
           int64_t other = headDimOf(result);
@@ -72,7 +79,7 @@ SmallVector<OpOperand *> TaskGrouping::usesOf(Value value) {
 
 TaskGrouping::TaskGrouping(func::FuncOp function) {
   for (Operation &op : function.getBody().front())
-    if (isa<llm::LinearOp, llm::FusedLinearOp>(op))
+    if (isa<llm::LinearOp, llm::FusedLinearOp>(op) || hasStack(&op))
       group(&op);
 }
 
@@ -95,7 +102,7 @@ void TaskGrouping::group(Operation *anchor) {
   } else {
     task.tile = tileWidth(anchor);
     for (Value result : anchor->getResults()) {
-      int64_t tiles = ceilDivide(llm::channelsOf(result.getType()), task.tile);
+      int64_t tiles = ceilDivide(llm::elementsPerRow(result.getType()), task.tile);
       task.inside[result] = {task.columns, tiles, task.tile};
       task.columns += tiles;
     }
@@ -120,6 +127,18 @@ bool TaskGrouping::isAvailable(Value value, const ProductTask &task) const {
 }
 
 bool TaskGrouping::absorb(Operation *op, ProductTask &task) {
+  const ColumnRange *range = rangeBehind(op, task);
+  if (!range)
+    return false;
+  // Insertion may move the map's entries: copy first.
+  ColumnRange copy = *range;
+  if (!isa<llm::KvAppendOp>(op))
+    task.inside[op->getResult(0)] = copy;
+  return true;
+}
+
+// The columns that `op` fills when it is computed behind the product, or null.
+const ColumnRange *TaskGrouping::rangeBehind(Operation *op, const ProductTask &task) const {
   auto rangeOf = [&](Value value) -> const ColumnRange * {
     auto known = task.inside.find(root(value));
     return known == task.inside.end() ? nullptr : &known->second;
@@ -138,52 +157,84 @@ bool TaskGrouping::absorb(Operation *op, ProductTask &task) {
     const ColumnRange *range = rangeOf(value);
     return range && range->width == llm::channelsOf(value.getType()) ? range : nullptr;
   };
-  const ColumnRange *range =
-      llvm::TypeSwitch<Operation *, const ColumnRange *>(op)
-          .Case([&](llm::AddOp add) { return pairRange(add.getLhs(), add.getRhs()); })
-          .Case([&](llm::GatedActivationOp gated) { return pairRange(gated.getGate(), gated.getUp()); })
-          .Case<llm::ScaleOp, llm::SoftcapOp>([&](auto unary) { return rangeOf(unary.getInput()); })
-          .Case([&](llm::RmsNormOp norm) {
-            bool perHead = cast<RankedTensorType>(norm.getType()).getRank() == 3;
-            return perHead ? headRange(norm.getInput()) : nullptr;
-          })
-          .Case([&](llm::RopeOp rope) {
-            return isAvailable(rope.getTable(), task) ? headRange(rope.getInput()) : nullptr;
-          })
-          .Case([&](llm::KvAppendOp append) {
-            return headRange(append.getValue()) ? headRange(append.getKey()) : nullptr;
-          })
-          .Default([](Operation *) { return nullptr; });
-  if (!range)
-    return false;
-  // Insertion may move the map's entries: copy first.
-  ColumnRange copy = *range;
-  if (!isa<llm::KvAppendOp>(op))
-    task.inside[op->getResult(0)] = copy;
-  return true;
+  // Ops that ask for the place of a channel in its head need tiles of which a head is made.
+  auto partRange = [&](Value value) -> const ColumnRange * {
+    const ColumnRange *range = rangeOf(value);
+    bool hasHeads = cast<RankedTensorType>(value.getType()).getRank() == 3;
+    return range && (!hasHeads || llm::channelsOf(value.getType()) % range->width == 0) ? range : nullptr;
+  };
+  return llvm::TypeSwitch<Operation *, const ColumnRange *>(op)
+      .Case([&](llm::AddOp add) { return pairRange(add.getLhs(), add.getRhs()); })
+      .Case([&](llm::GatedActivationOp gated) { return pairRange(gated.getGate(), gated.getUp()); })
+      .Case([&](llm::MultiplyOp multiply) {
+        if (multiply.getRhs().getType() == multiply.getType())
+          return pairRange(multiply.getLhs(), multiply.getRhs());
+        return isAvailable(multiply.getRhs(), task) ? partRange(multiply.getLhs()) : nullptr;
+      })
+      .Case<llm::ActivationOp, llm::ClampOp, llm::PositionScaleOp, llm::ScaleOp, llm::SoftcapOp, llm::XieluOp>(
+          [&](auto unary) { return rangeOf(unary.getInput()); })
+      .Case([&](llm::AffineOp affine) { return partRange(affine.getInput()); })
+      .Case<llm::LayerNormOp, llm::RmsNormOp, llm::SoftmaxOp>([&](auto norm) {
+        bool perHead = cast<RankedTensorType>(norm.getType()).getRank() == 3;
+        return perHead ? headRange(norm.getInput()) : nullptr;
+      })
+      .Case([&](llm::RopeOp rope) { return isAvailable(rope.getTable(), task) ? headRange(rope.getInput()) : nullptr; })
+      .Case([&](llm::KvAppendOp append) { return headRange(append.getValue()) ? headRange(append.getKey()) : nullptr; })
+      .Default([](Operation *) { return nullptr; });
 }
 
-bool TaskGrouping::needsBuffer(Value value) const {
+// What a use of a row leads to: the op whose task reads it, or null where nothing does but records, which compute it
+// again.
+Operation *TaskGrouping::readerOf(OpOperand *use) const {
+  Operation *user = use->getOwner();
+  if (isa<llm::RecordOp>(user))
+    return nullptr;
+  bool isInlined = !taskOf_.contains(user) && !readsMemory(user) && user->getNumResults() == 1 &&
+                   isa<RankedTensorType>(user->getResult(0).getType());
+  if (!isInlined)
+    return user;
+  const Reading &reading = readingOf(user->getResult(0));
+  return reading.needsBuffer ? user : reading.reader;
+}
+
+bool TaskGrouping::readsMemory(Operation *op) {
+  return isa<llm::AttentionOp, llm::LinearAttentionOp, llm::ShortConvOp, func::CallOp, func::ReturnOp>(op) ||
+         hasStack(op);
+}
+
+bool TaskGrouping::needsBuffer(Value value) const { return readingOf(value).needsBuffer; }
+
+const TaskGrouping::Reading &TaskGrouping::readingOf(Value value) const {
+  auto known = readings_.find(value);
+  if (known == readings_.end())
+    known = readings_.insert({value, std::make_unique<Reading>(read(value))}).first;
+  return *known->second;
+}
+
+TaskGrouping::Reading TaskGrouping::read(Value value) const {
   SmallVector<OpOperand *> uses = usesOf(value);
   Operation *op = value.getDefiningOp();
   auto producer = taskOf_.find(op);
   bool inProduct = producer != taskOf_.end();
-  int others = 0;
+  llvm::SmallPtrSet<Operation *, 4> readers;
   for (OpOperand *use : uses) {
     Operation *user = use->getOwner();
     auto consumer = taskOf_.find(user);
     bool absorbed = consumer != taskOf_.end() && products_[consumer->second].anchor != user;
     if (inProduct && absorbed && consumer->second == producer->second)
       continue;
-    // A product's column tile, attention and other functions read memory; a row computed twice is cheaper to keep.
-    if (inProduct || absorbed ||
-        isa<llm::AttentionOp, llm::LinearAttentionOp, llm::ShortConvOp, func::CallOp, func::ReturnOp>(user))
-      return true;
-    if (!isa<llm::RecordOp>(user))
-      ++others;
+    // A product's column tile, slots and heads, attention and other functions read memory.
+    if (inProduct || absorbed || readsMemory(user))
+      return {true, nullptr};
+    if (Operation *reader = readerOf(use))
+      readers.insert(reader);
   }
-  return isa<llm::AttentionOp, llm::LinearAttentionOp, llm::ShortConvOp, llm::RopeTableOp>(op) ? !uses.empty()
-                                                                                               : others > 1;
+  // A row that two tasks read is cheaper to keep than to compute twice.
+  bool isDear = isa_and_nonnull<llm::AttentionOp, llm::LinearAttentionOp, llm::ShortConvOp, llm::RopeTableOp>(op) &&
+                !uses.empty();
+  if (isDear || readers.size() > 1)
+    return {true, nullptr};
+  return {false, readers.empty() ? nullptr : *readers.begin()};
 }
 
 } // namespace llmc

@@ -12,7 +12,7 @@ struct ColumnRange {
 
 /// One matrix product with what is inlined behind it.
 struct ProductTask {
-  mlir::Operation *anchor = nullptr; // llm.linear or llm.fused_linear
+  mlir::Operation *anchor = nullptr; // a linear, fused linear, expert linear or head linear
   int64_t tile = 0, interleave = 0, columns = 0;
   llvm::MapVector<mlir::Value, ColumnRange> inside; // results of the anchor and of absorbed ops; no aliases
   llvm::SetVector<mlir::Operation *> absorbed;
@@ -29,6 +29,9 @@ public:
   /// Whether `value` (no alias) must exist as a buffer between tasks.
   bool needsBuffer(mlir::Value value) const;
 
+  /// Whether `op` is a product with a stack of matrices, of which every slot or head of a row takes one.
+  static bool hasStack(mlir::Operation *op) { return mlir::isa<llm::ExpertLinearOp, llm::HeadLinearOp>(op); }
+
   /// Splitting and merging heads moves nothing: the value behind such aliases.
   static mlir::Value root(mlir::Value value);
   /// Who reads `value` or an alias of it.
@@ -37,8 +40,20 @@ public:
 private:
   void group(mlir::Operation *anchor);
   bool absorb(mlir::Operation *op, ProductTask &task);
+  const ColumnRange *rangeBehind(mlir::Operation *op, const ProductTask &task) const;
   bool isAvailable(mlir::Value value, const ProductTask &task) const;
 
+  /// Who reads a row: whether it must be a buffer for them, else the one op in whose task it is computed, if any.
+  struct Reading {
+    bool needsBuffer;
+    mlir::Operation *reader;
+  };
+  static bool readsMemory(mlir::Operation *op);
+  const Reading &readingOf(mlir::Value value) const;
+  Reading read(mlir::Value value) const;
+  mlir::Operation *readerOf(mlir::OpOperand *use) const;
+
+  mutable llvm::DenseMap<mlir::Value, std::unique_ptr<Reading>> readings_;
   llvm::SmallVector<ProductTask> products_;
   llvm::DenseMap<mlir::Operation *, size_t> taskOf_; // anchors and absorbed ops
 };

@@ -19,7 +19,14 @@ namespace {
 
 int64_t sizeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getDimSize(0); }
 
-bool isPacked(llm::WeightType weight) { return weight.getShape().size() == 2 && weight.getTile() > 0; }
+bool isPacked(llm::WeightType weight) { return weight.getShape().size() >= 2 && weight.getTile() > 0; }
+
+LogicalResult verifyMatrix(Operation *op, llm::WeightType weight, Value matrix) {
+  if ((weight.getShape().size() == 3) != static_cast<bool>(matrix))
+    return op->emitOpError() << "reads " << weight << (matrix ? " with" : " without")
+                             << " the index of a matrix, which a stack of matrices needs and nothing else has";
+  return success();
+}
 
 int64_t groupsOf(int64_t elements) { return (elements + 63) / 64 * 2; }
 
@@ -129,14 +136,15 @@ LogicalResult AllocOp::verify() {
 //------------------------------------------------------------------------------------------------------===//
 
 LogicalResult LoadVectorOp::verify() {
-  if (getWeight().getType().getShape().size() != 1) // C1
-    return emitOpError() << "reads " << getWeight().getType() << ", expected a weight of one dimension";
+  llm::WeightType weight = getWeight().getType();
+  if (weight.getShape().size() != 1 && weight.getForm() != llm::WeightForm::Plain) // C1
+    return emitOpError() << "reads " << weight << ", expected a weight of one dimension or a plain one";
   return success();
 }
 
 LogicalResult GatherOp::verify() {
   llm::WeightType weight = getWeight().getType();
-  if (!isPacked(weight) || weight.getShape()[1] != sizeOf(getResult())) // C1
+  if (!isPacked(weight) || weight.getShape().size() != 2 || weight.getShape()[1] != sizeOf(getResult())) // C1
     return emitOpError() << "reads rows of " << weight << " as " << getType()
                          << ", expected a packed weight and its row";
   return success();
@@ -157,10 +165,10 @@ LogicalResult DotOp::verify() {
   if (!isPacked(weight) || weight.getForm() != (bf16 ? llm::WeightForm::BF16 : llm::WeightForm::F32)) // C1
     return emitOpError() << "multiplies " << getInput().getType() << " with " << weight
                          << ", expected a packed weight of the same element type";
-  if (sizeOf(getInput()) != weight.getShape()[1] || sizeOf(getResult()) != weight.getTile()) // C2
+  if (sizeOf(getInput()) != weight.getShape().back() || sizeOf(getResult()) != weight.getTile()) // C2
     return emitOpError() << "makes " << getType() << " of " << getInput().getType() << ", expected " << weight.getTile()
-                         << " of " << weight.getShape()[1] << " elements";
-  return success();
+                         << " of " << weight.getShape().back() << " elements";
+  return verifyMatrix(*this, weight, getMatrix()); // C3
 }
 
 LogicalResult QuantizeOp::verify() {
@@ -177,12 +185,12 @@ LogicalResult ScaledDotOp::verify() {
   if (!isPacked(weight) ||
       (form != llm::WeightForm::I8 && form != llm::WeightForm::I4 && form != llm::WeightForm::I4M)) // C1
     return emitOpError() << "multiplies with " << weight << ", expected a weight packed as i8, i4 or i4m";
-  int64_t groups = groupsOf(weight.getShape()[1]);
+  int64_t groups = groupsOf(weight.getShape().back());
   if (sizeOf(getCodes()) != 32 * groups || sizeOf(getScales()) != groups || sizeOf(getResult()) != weight.getTile())
     return emitOpError() << "makes " << getType() << " of " << sizeOf(getCodes()) << " codes and " // C2
                          << sizeOf(getScales()) << " scales, expected " << weight.getTile() << " of " << 32 * groups
                          << " and " << groups;
-  return success();
+  return verifyMatrix(*this, weight, getMatrix()); // C3
 }
 
 LogicalResult SliceOp::verify() {
@@ -198,6 +206,35 @@ LogicalResult ConcatOp::verify() {
     size += sizeOf(input);
   if (size != sizeOf(getResult())) // C1
     return emitOpError() << "makes " << sizeOf(getResult()) << " elements of " << size;
+  return success();
+}
+
+LogicalResult RepeatOp::verify() {
+  if (sizeOf(getResult()) % sizeOf(getInput()) != 0) // C1
+    return emitOpError() << "makes " << sizeOf(getResult()) << " elements of " << sizeOf(getInput())
+                         << ", expected a multiple";
+  return success();
+}
+
+LogicalResult SwapPairsOp::verify() {
+  if (sizeOf(getInput()) % 2 != 0) // C1
+    return emitOpError() << "has " << sizeOf(getInput()) << " elements, expected pairs";
+  return success();
+}
+
+LogicalResult ChooseOp::verify() {
+  int64_t elements = sizeOf(getInput()), groups = static_cast<int64_t>(getGroups());
+  int64_t topGroups = static_cast<int64_t>(getTopGroups()), sum = static_cast<int64_t>(getGroupSum());
+  if (groups < 1 || elements % groups != 0) // C1
+    return emitOpError() << "has " << groups << " groups of " << elements << " elements, expected groups of equal size";
+  if (topGroups < 1 || topGroups > groups) // C2
+    return emitOpError() << "keeps " << topGroups << " of " << groups << " groups, expected 1 to " << groups;
+  if (sum < 1 || sum > std::min<int64_t>(2, elements / groups)) // C3
+    return emitOpError() << "counts the " << sum << " largest of " << elements / groups
+                         << " elements of a group, expected 1 or 2 of them";
+  if (sizeOf(getResult()) > topGroups * (elements / groups)) // C4
+    return emitOpError() << "chooses " << sizeOf(getResult()) << " of " << topGroups * (elements / groups)
+                         << " elements";
   return success();
 }
 

@@ -124,7 +124,8 @@ def Tile_StoreOp : Tile_BodyOp<"store"> {
 def Tile_LoadVectorOp : Tile_BodyOp<"load_vector"> {
   let summary = "part of a plain weight: a gain or a bias";
   let description = [{
-    `result[i] = weight[column + i]`, zero past its end. (C1) the weight has one dimension.
+    `result[i] = weight[column + i]`, zero past its end; vectors of a plain list follow each other. (C1) the weight has one
+    dimension, or is plain.
     ```mlir
     %g = tile.load_vector %w[%at] : !llm.weight<576, plain> -> tensor<64xf32>
     ```
@@ -180,16 +181,21 @@ def Tile_DotOp : Tile_BodyOp<"dot"> {
   let summary = "a row times one tile of a packed weight";
   let description = [{
     `result[n] = sum_k input[k] * weight[column * tile + n, k]`, summed in f32 in ascending order of k: single products with
-    f32 inputs, pairs (odd k first, then even) with bf16. Columns past the weight's last row are zero.
+    f32 inputs, pairs (odd k first, then even) with bf16. Columns past the weight's last row are zero. Of a stack of
+    matrices [E, N, K] the one with index `matrix` is taken.
 
     (C1) the weight is packed, its form f32 or bf16 as the input. (C2) the input has K elements, the result the tile's.
+    (C3) a stack, and nothing else, has a matrix.
     ```mlir
     %y = tile.dot %x, %w[%column] : tensor<576xbf16>, !llm.weight<960x576, bf16, tile = 64, panel = 64> -> tensor<64xf32>
+    %z = tile.dot %x, %v[%column] of %e : tensor<576xbf16>, !llm.weight<8x960x576, bf16, tile = 64, panel = 64> -> tensor<64xf32>
     ```
   }];
-  let arguments = (ins Tile_DotInput:$input, Llm_WeightType:$weight, Index:$column);
+  let arguments = (ins Tile_DotInput:$input, Llm_WeightType:$weight, Index:$column, Optional<Index>:$matrix);
   let results = (outs Tile_Tile:$result);
-  let assemblyFormat = "$input `,` $weight `[` $column `]` attr-dict `:` type($input) `,` type($weight) `->` type($result)";
+  let assemblyFormat = [{
+    $input `,` $weight `[` $column `]` (`of` $matrix^)? attr-dict `:` type($input) `,` type($weight) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 
@@ -216,17 +222,19 @@ def Tile_ScaledDotOp : Tile_BodyOp<"scaled_dot"> {
     Per group g of 32, with the exact integer sums `q = sum_k code_k * c_k` (which fits 32 bits) and `s = sum_k code_k`, the weight's codes c, its
     scale d and minimum m of that group and column: `result = fma(f32(q), d * scale[g], result)`, then with minima
     `result = fma(f32(s), m * scale[g], result)`; groups in ascending order.
-    Codes of i8 are -127 .. 127, of i4 -8 .. 7, of i4m 0 .. 15.
+    Codes of i8 are -127 .. 127, of i4 -8 .. 7, of i4m 0 .. 15. `matrix` as in `tile.dot`.
 
-    (C1) the weight is packed as i8, i4 or i4m. (C2) codes and scales are those of a row of K elements.
+    (C1) the weight is packed as i8, i4 or i4m. (C2) codes and scales are those of a row of K elements. (C3) a stack, and
+    nothing else, has a matrix.
     ```mlir
     %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi16>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>
     ```
   }];
-  let arguments = (ins Tile_Codes:$codes, Tile_Tile:$scales, Llm_WeightType:$weight, Index:$column);
+  let arguments = (ins Tile_Codes:$codes, Tile_Tile:$scales, Llm_WeightType:$weight, Index:$column,
+                       Optional<Index>:$matrix);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = [{
-    $codes `,` $scales `,` $weight `[` $column `]` attr-dict `:` type($codes) `,` type($scales) `,` type($weight) `->` type($result)
+    $codes `,` $scales `,` $weight `[` $column `]` (`of` $matrix^)? attr-dict `:` type($codes) `,` type($scales) `,` type($weight) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -282,6 +290,66 @@ def Tile_ConcatOp : Tile_BodyOp<"concat", [Pure]> {
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
   let hasVerifier = 1;
+}
+
+def Tile_RepeatOp : Tile_BodyOp<"repeat", [Pure]> {
+  let summary = "each element several times in a row";
+  let description = [{
+    `result[i] = input[i / n]`, n = elements of the result / elements of the input. (C1) n is whole.
+    ```mlir
+    %y = tile.repeat %x : tensor<9xf32> -> tensor<576xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$input);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_SwapPairsOp : Tile_BodyOp<"swap_pairs", [Pure, SameOperandsAndResultType]> {
+  let summary = "neighbours change places";
+  let description = [{
+    `result[2i] = input[2i + 1]`, `result[2i + 1] = input[2i]`. (C1) the number of elements is even.
+    ```mlir
+    %y = tile.swap_pairs %x : tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$input);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ChooseOp : Tile_BodyOp<"choose", [Pure]> {
+  let summary = "places of the largest elements";
+  let description = [{
+    The elements are `groups` groups of equal size. A group counts the sum of its `group_sum` largest elements; all but
+    the `top_groups` that count most leave. The result are the places of the largest elements that stay, as f32, in
+    descending order of the elements; where groups or elements are equal the lower place comes first.
+
+    (C1) groups divide the elements. (C2) 1 <= top_groups <= groups. (C3) group_sum is 1 or 2 and at most the size of a
+    group. (C4) the result has at most as many elements as stay.
+    ```mlir
+    %e = tile.choose %x {groups = 4 : i64, top_groups = 2 : i64, group_sum = 2 : i64} : tensor<64xf32> -> tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$input, I64Attr:$groups, I64Attr:$top_groups, I64Attr:$group_sum);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_PickOp : Tile_BodyOp<"pick", [Pure, AllTypesMatch<["places", "result"]>]> {
+  let summary = "elements at given places";
+  let description = [{
+    `result[i] = input[places[i]]`, places as `tile.choose` makes them; one that is none is taken for the nearest.
+    ```mlir
+    %w = tile.pick %x at %e : tensor<64xf32>, tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$input, Tile_Tile:$places);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$input `at` $places attr-dict `:` type($input) `,` type($places)";
 }
 
 //===-- control -----------------------------------------------------------------------------------------------------===//

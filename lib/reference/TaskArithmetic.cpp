@@ -54,6 +54,14 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::compileArith(Operation &op) {
       return true;
     });
   }
+  // Of a number that an index holds.
+  if (isa<arith::FPToSIOp>(op) && op.getOperand(0).getType().isF32() && slot(op.getResult(0)).integers) {
+    Slot in = slot(op.getOperand(0)), out = slot(op.getResult(0));
+    return Instruction([=] {
+      *out.integers = static_cast<int64_t>(std::fmin(std::fmax(*in.floats, -2147483648.0f), 2147483520.0f));
+      return true;
+    });
+  }
   // The dialect's maximum and minimum hand NaN on.
   auto maximum = [](float a, float b) {
     return std::isnan(a) || a > b ? a : std::isnan(b) ? b : a == b && std::signbit(b) ? a : b;
@@ -63,20 +71,26 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::compileArith(Operation &op) {
   };
   R result = failure();
   if (floats)
-    result = llvm::TypeSwitch<Operation *, R>(&op)
-                 .Case([&](arith::AddFOp) -> R { return binary(op, [](float a, float b) { return a + b; }); })
-                 .Case([&](arith::SubFOp) -> R { return binary(op, [](float a, float b) { return a - b; }); })
-                 .Case([&](arith::MulFOp) -> R { return binary(op, [](float a, float b) { return a * b; }); })
-                 .Case([&](arith::DivFOp) -> R { return binary(op, [](float a, float b) { return a / b; }); })
-                 .Case([&](arith::MaximumFOp) -> R { return binary(op, maximum); })
-                 .Case([&](arith::MinimumFOp) -> R { return binary(op, minimum); })
-                 .Case([&](arith::NegFOp) -> R { return unary(op, [](float x) { return -x; }); })
-                 .Default(R(failure()));
+    result =
+        llvm::TypeSwitch<Operation *, R>(&op)
+            .Case([&](arith::AddFOp) -> R { return binary(op, [](float a, float b) { return a + b; }); })
+            .Case([&](arith::SubFOp) -> R { return binary(op, [](float a, float b) { return a - b; }); })
+            .Case([&](arith::MulFOp) -> R { return binary(op, [](float a, float b) { return a * b; }); })
+            .Case([&](arith::DivFOp) -> R { return binary(op, [](float a, float b) { return a / b; }); })
+            .Case([&](arith::MaximumFOp) -> R { return binary(op, maximum); })
+            .Case([&](arith::MinimumFOp) -> R { return binary(op, minimum); })
+            .Case([&](arith::MaxNumFOp) -> R { return binary(op, [](float a, float b) { return std::fmax(a, b); }); })
+            .Case([&](arith::MinNumFOp) -> R { return binary(op, [](float a, float b) { return std::fmin(a, b); }); })
+            .Case([&](arith::NegFOp) -> R { return unary(op, [](float x) { return -x; }); })
+            .Default(R(failure()));
   if (wide)
     result = llvm::TypeSwitch<Operation *, R>(&op)
                  .Case([&](arith::AddIOp) -> R { return integers(op, [](uint64_t a, uint64_t b) { return a + b; }); })
                  .Case([&](arith::SubIOp) -> R { return integers(op, [](uint64_t a, uint64_t b) { return a - b; }); })
                  .Case([&](arith::MulIOp) -> R { return integers(op, [](uint64_t a, uint64_t b) { return a * b; }); })
+                 .Case([&](arith::MinUIOp) -> R {
+                   return integers(op, [](uint64_t a, uint64_t b) { return std::min(a, b); });
+                 })
                  .Case([&](arith::DivUIOp) { return division(op, /*remainder=*/false); })
                  .Case([&](arith::RemUIOp) { return division(op, /*remainder=*/true); })
                  .Default(R(failure()));
@@ -91,6 +105,10 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::compileMath(Operation &op) {
   if (op.getNumResults() == 1 && getElementTypeOrSelf(op.getResult(0).getType()).isF32())
     result = llvm::TypeSwitch<Operation *, R>(&op)
                  .Case([&](math::ExpOp) -> R { return unary(op, [](float x) { return std::exp(x); }); })
+                 .Case([&](math::ExpM1Op) -> R { return unary(op, [](float x) { return std::expm1(x); }); })
+                 .Case([&](math::LogOp) -> R { return unary(op, [](float x) { return std::log(x); }); })
+                 .Case([&](math::Log1pOp) -> R { return unary(op, [](float x) { return std::log1p(x); }); })
+                 .Case([&](math::AbsFOp) -> R { return unary(op, [](float x) { return std::fabs(x); }); })
                  .Case([&](math::Exp2Op) -> R { return unary(op, [](float x) { return std::exp2(x); }); })
                  .Case([&](math::TanhOp) -> R { return unary(op, [](float x) { return std::tanh(x); }); })
                  .Case([&](math::ErfOp) -> R { return unary(op, [](float x) { return std::erf(x); }); })

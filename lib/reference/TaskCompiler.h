@@ -1,6 +1,5 @@
 // What makes the closures of a TileTask: a rule for each op that a task may hold. TaskArithmetic.cpp has those of arith
-// and math, TaskTileOps.cpp those of tile, TaskStateOps.cpp those that keep a
-// recurrent state.
+// and math, TaskTileOps.cpp and TaskPlaces.cpp those of tile, TaskStateOps.cpp those that keep a recurrent state.
 #pragma once
 #include "lib/reference/RecurrentKernels.h"
 #include "lib/reference/TileTask.h"
@@ -44,6 +43,10 @@ private:
   mlir::FailureOr<Instruction> rule(tile::SplatOp op);
   mlir::FailureOr<Instruction> rule(tile::SliceOp op);
   mlir::FailureOr<Instruction> rule(tile::ConcatOp op);
+  mlir::FailureOr<Instruction> rule(tile::RepeatOp op);
+  mlir::FailureOr<Instruction> rule(tile::SwapPairsOp op);
+  mlir::FailureOr<Instruction> rule(tile::ChooseOp op);
+  mlir::FailureOr<Instruction> rule(tile::PickOp op);
   mlir::FailureOr<Instruction> rule(tile::WhenOp op);
   mlir::FailureOr<Instruction> rule(tile::AppendOp op);
   mlir::FailureOr<Instruction> rule(tile::AttendOp op);

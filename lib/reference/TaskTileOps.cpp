@@ -57,7 +57,10 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::LoadVectorOp op) {
   if (failed(layout(op, op.getWeight().getType())))
     return failure();
   Slot column = slot(op.getColumn()), out = slot(op);
-  return Instruction([=, size = op.getWeight().getType().getShape()[0]] {
+  int64_t size = 1; // a plain list of vectors is one long vector
+  for (int64_t dimension : op.getWeight().getType().getShape())
+    size *= dimension;
+  return Instruction([=] {
     if (*column.integers < 0) {
       op->emitOpError() << "reads from element " << *column.integers << " on";
       return false;
@@ -130,10 +133,14 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::RecordOp op) {
 //===-- arithmetic --===//
 
 namespace {
-// The bytes of column tile `index`, or null after an error.
-const uint8_t *tileAt(Operation *op, const uint8_t *weight, const PackedLayout &layout, int64_t index) {
+// The bytes of column tile `index` of matrix `matrix`, or null after an error.
+const uint8_t *tileAt(Operation *op, const uint8_t *weight, const PackedLayout &layout, int64_t index, int64_t matrix) {
+  if (matrix < 0 || matrix >= layout.stacked) {
+    op->emitOpError() << "reads matrix " << matrix << " of a stack of " << layout.stacked;
+    return nullptr;
+  }
   if (index >= 0 && index < layout.numTiles())
-    return weight + index * static_cast<int64_t>(*layout.tileBytes().value());
+    return weight + (matrix * layout.numTiles() + index) * static_cast<int64_t>(*layout.tileBytes().value());
   op->emitOpError() << "reads tile " << index << " of a weight of " << layout.numTiles() << " tiles";
   return nullptr;
 }
@@ -145,8 +152,9 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::DotOp op) {
   if (failed(packed))
     return failure();
   Slot in = slot(op.getInput()), column = slot(op.getColumn()), out = slot(op);
+  Slot matrix = op.getMatrix() ? slot(op.getMatrix()) : Slot();
   return Instruction([=, packed = *packed] {
-    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers);
+    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers, matrix.integers ? *matrix.integers : 0);
     if (!tile)
       return false;
     (packed.form == llm::WeightForm::F32 ? dotF32 : dotBf16)(in.f(), tile, packed, out.f());
@@ -168,8 +176,9 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::ScaledDotOp op) {
   if (failed(packed))
     return failure();
   Slot codes = slot(op.getCodes()), scales = slot(op.getScales()), column = slot(op.getColumn()), out = slot(op);
+  Slot matrix = op.getMatrix() ? slot(op.getMatrix()) : Slot();
   return Instruction([=, packed = *packed] {
-    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers);
+    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers, matrix.integers ? *matrix.integers : 0);
     if (!tile)
       return false;
     scaledDot({codes.codes, static_cast<size_t>(codes.size)}, scales.f(), tile, packed, out.f());

@@ -29,15 +29,6 @@ func.func @weight_is_no_symbol(%x: tensor<?x64xf32>, %w: !llm.weight<16x64, f32>
 
 // One error for each cause, however often it appears.
 func.func private @no_kernel(%x: tensor<?x8xf32>, %kv: !llm.kv<1x8xf32, latent = 8>, %batch: !llm.batch) {
-  // expected-error @+1 {{no kernel for llm.router yet}}
-  %w, %e = llm.router softmax %x {top_k = 2 : i64, groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = false, norm_eps = 0.0 : f32, scale = 1.0 : f32, jitter = 0.0 : f32} : tensor<?x8xf32> -> tensor<?x2xf32>
-  %v, %f = llm.router softmax %x {top_k = 2 : i64, groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = false, norm_eps = 0.0 : f32, scale = 1.0 : f32, jitter = 0.0 : f32} : tensor<?x8xf32> -> tensor<?x2xf32>
-  // expected-error @+1 {{no kernel for llm.rms_norm without a weight yet}}
-  %n = llm.rms_norm %x {eps = 1.0e-6 : f32} : tensor<?x8xf32>
-  // expected-error @+1 {{no kernel for llm.scale with an offset yet}}
-  %s = llm.scale %x {factor = 1.0 : f32, offset = 1.0 : f32} : tensor<?x8xf32>
-  // expected-error @+1 {{no kernel for llm.gated_activation by functions other than silu, gelu_tanh and gelu yet}}
-  %g = llm.gated_activation relu2 %x, %x : tensor<?x8xf32>
   %k = llm.split_heads %x : tensor<?x8xf32> -> tensor<?x1x8xf32>
   // expected-error @+1 {{no kernel for llm.kv_append of a latent cache yet}}
   %grown = llm.kv_append %kv, %k, %batch : !llm.kv<1x8xf32, latent = 8>, tensor<?x1x8xf32>
@@ -51,14 +42,6 @@ func.func private @no_kernel(%x: tensor<?x8xf32>, %kv: !llm.kv<1x8xf32, latent =
 func.func private @no_kernel_for_variants(%x: tensor<?x2x8xf32>, %t: tensor<?x8xf32>, %u: tensor<?x4xf32>, %w: !llm.weight<16>,
                                           %s: !llm.weight<2>, %p: tensor<?x3xf32>, %kv: !llm.kv<2x8xf32>,
                                           %wide: !llm.kv<2x8xf32, value = 4>, %batch: !llm.batch) {
-  // expected-error @+1 {{no kernel for llm.rms_norm with gains for every head yet}}
-  %n = llm.rms_norm %x, %w {eps = 1.0e-6 : f32} : tensor<?x2x8xf32>, !llm.weight<16>
-  // expected-error @+1 {{no kernel for llm.rope of adjacent pairs yet}}
-  %a = llm.rope %x, %t {pairing = #llm<pairing adjacent>} : tensor<?x2x8xf32>, tensor<?x8xf32>
-  // expected-error @+1 {{no kernel for llm.rope behind the first channel yet}}
-  %b = llm.rope %x, %u {first = 4 : i64} : tensor<?x2x8xf32>, tensor<?x4xf32>
-  // expected-error @+1 {{no kernel for llm.rope inverted yet}}
-  %c = llm.rope %x, %t {inverse} : tensor<?x2x8xf32>, tensor<?x8xf32>
   // expected-error @+1 {{no kernel for llm.attention with sinks yet}}
   %d = llm.attention %x, %kv, %batch sinks %s : !llm.weight<2> {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<?x2x8xf32>, !llm.kv<2x8xf32>
   // expected-error @+1 {{no kernel for llm.attention at selected positions yet}}

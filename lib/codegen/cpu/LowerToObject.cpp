@@ -34,12 +34,15 @@ using namespace llmc::cpu;
 
 namespace {
 
-// exp, tanh and erf of vectors as polynomials; sine and cosine stay calls of libm, whose range reduction they need.
+// exp, log, tanh and erf of vectors as polynomials; sine and cosine stay calls of libm, whose range reduction they
+// need.
 void approximateMath(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-    return name == math::ExpOp::getOperationName() || name == math::TanhOp::getOperationName() ||
-           name == math::ErfOp::getOperationName();
+    return llvm::is_contained({math::ExpOp::getOperationName(), math::ExpM1Op::getOperationName(),
+                               math::LogOp::getOperationName(), math::Log1pOp::getOperationName(),
+                               math::TanhOp::getOperationName(), math::ErfOp::getOperationName()},
+                              name);
   });
   walkAndApplyPatterns(module, std::move(patterns));
 }

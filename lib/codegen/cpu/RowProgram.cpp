@@ -1,4 +1,5 @@
-// Evaluation of a row's values; what touches caches, records and packed weights is in RowMemory.cpp.
+// Evaluation of a row's values; what touches caches, records and packed weights is in RowMemory.cpp, what moves
+// elements about in RowPlaces.cpp.
 #include "lib/codegen/cpu/RowProgram.h"
 #include "lib/codegen/cpu/Instructions.h"
 #include "runtime/llmc_abi.h"
@@ -26,6 +27,16 @@ bool isElementwise(Operation *op) {
 // Reading again costs no more than reading a copy.
 bool isCheap(Operation *op) {
   return isa<tile::LoadOp, tile::LoadVectorOp, tile::SplatOp, tile::SliceOp, arith::ConstantOp>(op);
+}
+
+// One element for all: no memory needed.
+bool isSplat(tile::RepeatOp op) { return sizeOf(op.getInput()) == 1; }
+
+// Elements that come from other places than their own.
+bool movesElements(Operation *op) {
+  if (auto repeat = dyn_cast<tile::RepeatOp>(op))
+    return !isSplat(repeat);
+  return isa<tile::SwapPairsOp, tile::ChooseOp, tile::PickOp>(op);
 }
 
 // Pieces that are whole vectors can be chosen while code is emitted, where the reader takes whole vectors too.
@@ -87,7 +98,10 @@ LogicalResult llmc::cpu::analyzeBody(TaskContext &task) {
     if (auto concat = dyn_cast<tile::ConcatOp>(op))
       if (!isAlignedConcat(concat))
         task.kept.insert(concat.getResult());
-    if (known && isElementwise(op) && isTile(op->getResult(0)) && !isCheap(op) && !op->getResult(0).hasOneUse())
+    if (movesElements(op))
+      task.kept.insert(op->getResult(0));
+    if (known && isElementwise(op) && isTile(op->getResult(0)) && !elementOf(op->getResult(0)).isInteger(1) &&
+        !isCheap(op) && !op->getResult(0).hasOneUse())
       task.kept.insert(op->getResult(0));
   });
   return success(ok);
@@ -154,7 +168,7 @@ Value RowProgram::readLeaf(const Leaf &leaf, Position position, int64_t lanes) {
 
 // Everything that evaluating `tile` inside a loop needs from outside of it: scalars, and values kept in memory.
 void RowProgram::prepare(Value tile) {
-  if (leaves.count(tile))
+  if (leaves.count(tile) || scalars.count(tile))
     return;
   Operation *op = tile.getDefiningOp();
   if (auto load = dyn_cast<tile::LoadOp>(op)) {
@@ -166,7 +180,10 @@ void RowProgram::prepare(Value tile) {
     return;
   }
   if (auto load = dyn_cast<tile::LoadVectorOp>(op)) {
-    int64_t padded = (load.getWeight().getType().getShape()[0] + 63) / 64 * 64;
+    int64_t elements = 1; // vectors of a plain list lie one behind the other
+    for (int64_t dimension : load.getWeight().getType().getShape())
+      elements *= dimension;
+    int64_t padded = (elements + 63) / 64 * 64;
     Value pointer = k.at(task.operands.lookup(load.getWeight()), k.mul(scalar(load.getColumn()), 4));
     leaves[tile] = {pointer, k.f32Type, /*padded=*/false, limitOf(load.getColumn(), sizeOf(tile), padded)};
     return;
@@ -184,6 +201,12 @@ void RowProgram::prepare(Value tile) {
   }
   if (auto gather = dyn_cast<tile::GatherOp>(op))
     return emitGather(gather);
+  if (auto repeat = dyn_cast<tile::RepeatOp>(op); repeat && isSplat(repeat)) {
+    prepare(repeat.getInput());
+    Value vector = evaluate(repeat.getInput(), {}, 1);
+    scalars[tile] = vector::ExtractOp::create(k.b, vector, ArrayRef<int64_t>{0});
+    return;
+  }
   if (auto quantize = dyn_cast<tile::QuantizeOp>(op)) {
     Value codes = k.allocate(2 * (sizeOf(quantize.getCodes()) + kLanes));
     Value scales = k.allocate((sizeOf(quantize.getScales()) + kLanes) * 4);
@@ -233,6 +256,12 @@ void RowProgram::keep(Value tile) {
       copy(piece, at);
       at += sizeOf(piece);
     }
+  } else if (auto repeat = dyn_cast<tile::RepeatOp>(op); repeat && !isSplat(repeat)) {
+    repeatInto(repeat, buffer);
+  } else if (auto choose = dyn_cast<tile::ChooseOp>(op)) {
+    chooseInto(choose, buffer);
+  } else if (auto pick = dyn_cast<tile::PickOp>(op)) {
+    pickInto(pick, buffer);
   } else if (known != leaves.end()) {
     copy(tile, 0);
   } else if (isa<tile::LoadOp>(op)) {
@@ -247,6 +276,12 @@ void RowProgram::keep(Value tile) {
     copy(tile, 0);
   }
   bindMemory(tile, buffer);
+}
+
+Value RowProgram::memoryOf(Value tile) {
+  prepare(tile);
+  keep(tile);
+  return leaves.find(tile)->second.pointer;
 }
 
 Value RowProgram::evaluate(Value tile, Position position, int64_t lanes) {
@@ -264,6 +299,16 @@ Value RowProgram::evaluateOp(Operation *op, Value tile, Position position, int64
   }
   if (auto splat = dyn_cast<tile::SplatOp>(op))
     return k.broadcast(scalar(splat.getInput()));
+  if (auto repeat = dyn_cast<tile::RepeatOp>(op); repeat && isSplat(repeat))
+    return k.broadcast(scalars.lookup(tile));
+  if (auto swap = dyn_cast<tile::SwapPairsOp>(op)) {
+    // Kept, so that positions are even.
+    Value pairs = evaluate(swap.getInput(), position, lanes);
+    SmallVector<int64_t> places;
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      places.push_back(lane ^ 1);
+    return vector::ShuffleOp::create(k.b, pairs, pairs, places);
+  }
   if (auto slice = dyn_cast<tile::SliceOp>(op))
     return evaluate(slice.getInput(), {position.base, position.offset + static_cast<int64_t>(slice.getOffset())},
                     lanes);

@@ -80,6 +80,8 @@ private:
   mlir::Value evaluateOp(mlir::Operation *op, mlir::Value tile, Position position, int64_t lanes);
   mlir::Value readLeaf(const Leaf &leaf, Position position, int64_t lanes);
   void keep(mlir::Value tile);
+  // Where a tile lies once it is kept.
+  mlir::Value memoryOf(mlir::Value tile);
   void elementLoop(int64_t size, llvm::function_ref<void(Position, int64_t)> body);
 
   void emitStore(tile::StoreOp op);
@@ -90,6 +92,12 @@ private:
   void emitWhen(tile::WhenOp op);
   void emitGather(tile::GatherOp op);
   void emitGatherQuantized(tile::GatherOp op, const PackedLayout &weight, mlir::Value index, mlir::Value buffer);
+  void repeatInto(tile::RepeatOp op, mlir::Value buffer);
+  void chooseInto(tile::ChooseOp op, mlir::Value buffer);
+  void pickInto(tile::PickOp op, mlir::Value buffer);
+  // The place of the largest of `size` f32 elements, the first of equal ones.
+  mlir::Value placeOfLargest(mlir::Value pointer, int64_t size);
+  void removeGroups(tile::ChooseOp op, mlir::Value scores);
   mlir::Value emitReduce(tile::ReduceOp op);
   mlir::Value emitScalarOp(mlir::Operation *op);
   void writeVector(mlir::Value vector, mlir::Value pointer, Position position, int64_t lanes, mlir::Value limit);

@@ -35,7 +35,7 @@ Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
     schedule.instruction = "tdpbf16ps";
     // Tiles multiply so fast that a block must be large for its weights to arrive in time: half of the cache.
     int64_t rows =
-        std::clamp<int64_t>(target.l2Bytes / 2 / (weight.getShape()[1] * 2), 2 * kTileRows, kMaxTiledRowBlock);
+        std::clamp<int64_t>(target.l2Bytes / 2 / (weight.getShape().back() * 2), 2 * kTileRows, kMaxTiledRowBlock);
     schedule.rowBlock = rows / (2 * kTileRows) * (2 * kTileRows);
     schedule.reason = "bf16 weights";
     return schedule;
@@ -43,7 +43,7 @@ Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
   // Many rows of two vectors read each weight less often than few rows of four: 12 x 2 and 6 x 4 are the same sums.
   schedule.kernelRows = target.vectorRegisters == 32 ? 12 : 6;
   schedule.instruction = dot ? "vdpbf16ps" : "fma";
-  schedule.rowBlock = chooseRowBlock(weight.getShape()[1] * (dot ? 2 : 4), schedule.kernelRows, target);
+  schedule.rowBlock = chooseRowBlock(weight.getShape().back() * (dot ? 2 : 4), schedule.kernelRows, target);
   schedule.reason = !bf16 ? "f32 weights"
                     : dot ? "bf16 weights"
                           : "bf16 weights, expanded: no fast bf16 dot on " + target.name;
@@ -61,7 +61,7 @@ Schedule chooseQuantized(llm::WeightType weight, const CpuTarget &target) {
                          : bytes             ? "vpsignb+vpmaddubsw"
                                              : "vpmaddubsw";
   schedule.rowBlock =
-      chooseRowBlock(weight.getShape()[1] * 3 / 2, std::max(schedule.kernelRows, schedule.tileRows), target);
+      chooseRowBlock(weight.getShape().back() * 3 / 2, std::max(schedule.kernelRows, schedule.tileRows), target);
   schedule.reason = (stringifyWeightForm(weight.getForm()) + " weights" + (target.hasVnni ? "" : ", no VNNI on ") +
                      (target.hasVnni ? StringRef() : StringRef(target.name)))
                         .str();

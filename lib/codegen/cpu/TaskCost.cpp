@@ -54,10 +54,15 @@ private:
     }
   }
 
+  // Of a stack what one row names; more rows read more of it.
   void countProduct(llm::WeightType weight, int64_t passes) {
-    cost.products += 2 * weight.getShape()[0] * weight.getShape()[1];
+    StatusOr<PackedLayout> layout = layoutOf(weight);
+    int64_t stacked = weight.getNumStacked(), matrices = 1;
+    if (layout.ok() && weight.getShape().size() == 3)
+      matrices = static_cast<int64_t>(task.getColumns()) / layout->numTiles();
+    cost.products += 2 * matrices * weight.getNumRows() * weight.getShape().back();
     cost.passes = passes;
-    cost.weightBytes += packedBytes(weight);
+    cost.weightBytes += packedBytes(weight) / stacked * std::min(matrices, stacked);
   }
 
   void countAttend(tile::AttendOp op, int64_t times) {
@@ -110,6 +115,9 @@ private:
         })
         .Case([&](tile::QuantizeOp quantize) {
           cost.otherOperations += kQuantizeOperations * elementsOf(quantize.getInput().getType()) * times;
+        })
+        .Case([&](tile::ChooseOp choose) {
+          cost.otherOperations += elementsOf(choose.getInput().getType()) * elementsOf(choose.getType()) * times;
         })
         .Case([&](tile::ReduceOp reduce) { cost.otherOperations += elementsOf(reduce.getInput().getType()) * times; })
         .Default([&](Operation *other) {

@@ -143,3 +143,33 @@ tile.task @convolve rows(%row, %column of 9) (%r: !tile.rows<576>, %w: !llm.weig
   // CHECK: tile.convolve %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}, %{{.+}}[%{{.+}}] : tensor<64xf32>, <576x4, f32, tile = 64, panel = 64>, <1x576x3>
   %y = tile.convolve %x, %w[%column], %state, %batch[%row] : tensor<64xf32>, !llm.weight<576x4, f32, tile = 64, panel = 64>, !llm.recurrent<1x576x3>
 }
+
+// CHECK: tile.task @stacks
+tile.task @stacks rows(%row, %column of 15) (%a: !tile.rows<576>, %v: !llm.weight<8x960x576, bf16, tile = 64, panel = 64>, %w: !llm.weight<8x960x576, i8, tile = 64, panel = 16>) {
+  %e = arith.constant 3 : index
+  %h = tile.load %a[%row, %e] : !tile.rows<576> -> tensor<576xf32>
+  %x = arith.truncf %h : tensor<576xf32> to tensor<576xbf16>
+  // CHECK: tile.dot %{{.+}}, %{{.+}}[%{{.+}}] of %[[E:.+]] : tensor<576xbf16>, <8x960x576, bf16, tile = 64, panel = 64> -> tensor<64xf32>
+  %z = tile.dot %x, %v[%column] of %e : tensor<576xbf16>, !llm.weight<8x960x576, bf16, tile = 64, panel = 64> -> tensor<64xf32>
+  %c, %s = tile.quantize %h : tensor<576xf32> -> tensor<576xi16>, tensor<18xf32>
+  // CHECK: tile.scaled_dot %{{.+}}, %{{.+}}, %{{.+}}[%{{.+}}] of %[[E]] : {{.+}} -> tensor<64xf32>
+  %y = tile.scaled_dot %c, %s, %w[%column] of %e : tensor<576xi16>, tensor<18xf32>, !llm.weight<8x960x576, i8, tile = 64, panel = 16> -> tensor<64xf32>
+}
+
+// CHECK: tile.task @repeated
+tile.task @repeated rows(%row, %column of 1) (%a: !tile.rows<9>) {
+  %x = tile.load %a[%row, %column] : !tile.rows<9> -> tensor<9xf32>
+  // CHECK: tile.repeat %{{.+}} : tensor<9xf32> -> tensor<576xf32>
+  %y = tile.repeat %x : tensor<9xf32> -> tensor<576xf32>
+}
+
+// CHECK: tile.task @places
+tile.task @places rows(%row, %column of 1) (%a: !tile.rows<64>) {
+  %x = tile.load %a[%row, %column] : !tile.rows<64> -> tensor<64xf32>
+  // CHECK: tile.swap_pairs %{{.+}} : tensor<64xf32>
+  %y = tile.swap_pairs %x : tensor<64xf32>
+  // CHECK: %[[E:.+]] = tile.choose %{{.+}} {group_sum = 2 : i64, groups = 4 : i64, top_groups = 2 : i64} : tensor<64xf32> -> tensor<8xf32>
+  %e = tile.choose %x {groups = 4 : i64, top_groups = 2 : i64, group_sum = 2 : i64} : tensor<64xf32> -> tensor<8xf32>
+  // CHECK: tile.pick %{{.+}} at %[[E]] : tensor<64xf32>, tensor<8xf32>
+  %w = tile.pick %x at %e : tensor<64xf32>, tensor<8xf32>
+}
