@@ -11,34 +11,12 @@ namespace {
 // What an op asks for that no kernel does, as it continues the op's name; nothing when there is a kernel.
 using Missing = std::optional<std::string>;
 
-Missing missing(llm::KvType kv) {
-  if (kv.getLatent())
-    return " of a latent cache";
-  if (kv.getValueDim() != kv.getHeadDim())
-    return " of a cache whose values are not as wide as its keys";
-  return std::nullopt;
-}
-
-Missing missing(llm::KvAppendOp op) { return missing(op.getKv().getType()); }
-
-Missing missing(llm::AttentionOp op) {
-  if (op.getSinks())
-    return " with sinks";
-  if (op.getSelected())
-    return " at selected positions";
-  if (op.getChunk() != 0)
-    return " in chunks";
-  if (op.getAlibi())
-    return " with alibi";
-  return missing(op.getKv().getType());
-}
-
 Missing missing(Operation *op) {
   return llvm::TypeSwitch<Operation *, Missing>(op)
-      .Case<llm::AttentionOp, llm::KvAppendOp>([](auto known) { return missing(known); })
       .Case<llm::WeightOp, llm::StateOp, llm::UseWeightOp, llm::UseStateOp, llm::LinearOp, llm::FusedLinearOp,
-            llm::ExpertLinearOp, llm::HeadLinearOp, llm::RouterOp, llm::RecordOp, llm::SplitHeadsOp, llm::MergeHeadsOp,
-            llm::LinearAttentionOp, llm::ShortConvOp>([](auto) { return std::nullopt; })
+            llm::ExpertLinearOp, llm::HeadLinearOp, llm::RouterOp, llm::AttentionOp, llm::KvAppendOp,
+            llm::SelectPositionsOp, llm::RecordOp, llm::SplitHeadsOp, llm::MergeHeadsOp, llm::LinearAttentionOp,
+            llm::ShortConvOp>([](auto) { return std::nullopt; })
       .Case<llm::ActivationOp, llm::AddOp, llm::AffineOp, llm::ClampOp, llm::CombineOp, llm::ConcatOp, llm::EmbeddingOp,
             llm::GatedActivationOp, llm::LayerNormOp, llm::MultiplyOp, llm::PositionEmbeddingOp, llm::PositionScaleOp,
             llm::RepeatHeadsOp, llm::RmsNormOp, llm::RopeOp, llm::RopeTableOp, llm::ScaleOp, llm::SelectRowsOp,

@@ -68,6 +68,7 @@ LogicalResult FunctionTasks::convertOp(Operation &op) {
       .Case([&](llm::LinearAttentionOp attention) { return convertLinearAttention(attention); })
       .Case([&](llm::ShortConvOp convolution) { return convertShortConv(convolution); })
       .Case([&](llm::RouterOp router) { return convertRouter(router); })
+      .Case([&](llm::SelectPositionsOp select) { return convertSelectPositions(select); })
       .Case([&](llm::RecordOp record) { return convertRecord(record); })
       .Case([&](func::CallOp call) { return convertCall(call); })
       .Case([&](func::ReturnOp ret) { return convertReturn(ret); })

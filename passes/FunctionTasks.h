@@ -19,6 +19,7 @@ private:
   mlir::LogicalResult convertOp(mlir::Operation &op);
   mlir::LogicalResult convertProduct(const ProductTask &task);
   mlir::LogicalResult convertAttention(llm::AttentionOp op);
+  mlir::LogicalResult convertSelectPositions(llm::SelectPositionsOp op);
   mlir::LogicalResult convertAppend(llm::KvAppendOp op);
   mlir::LogicalResult convertLinearAttention(llm::LinearAttentionOp op);
   mlir::LogicalResult convertShortConv(llm::ShortConvOp op);
@@ -36,6 +37,8 @@ private:
   mlir::Value emitExpert(TaskBuilder &task, llm::ExpertLinearOp op, mlir::Value slot);
   mlir::Value emitBias(TaskBuilder &task, const ProductTask &product, mlir::Value bias);
   void emitAppend(TaskBuilder &task, llm::KvAppendOp op, tile::KvHalf half, mlir::Value tile, mlir::Value head);
+  // A buffer for what parts of a row find, as an argument of the task.
+  mlir::Value partialsFor(TaskBuilder &task, int64_t channels);
   // Whole rows, heads side by side.
   mlir::Value emitRow(TaskBuilder &task, mlir::Value value, mlir::Value row);
   // The groups of ops that rows consist of; null where `op` is of another group.

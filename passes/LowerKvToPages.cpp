@@ -52,7 +52,8 @@ struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
         return type;
       bool pairs = found->cachePairs && elementType.isBF16() && kv.getHeadDim() % panelPositions == 0 &&
                    kv.storedValueDim() == kv.getHeadDim();
-      return kv.withPages(elementType, page, panelPositions, pairs ? 2 : 1);
+      // The value of a latent cache is part of its key: whole rows serve both products.
+      return kv.withPages(elementType, page, kv.getLatent() ? 1 : panelPositions, pairs ? 2 : 1);
     };
     getOperation().walk([&](Operation *op) {
       if (auto state = dyn_cast<llm::StateOp>(op))

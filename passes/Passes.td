@@ -97,7 +97,8 @@ def LowerKvToPagesPass : Pass<"llmc-lower-kv-to-pages", "::mlir::ModuleOp"> {
   let summary = "give every cache its pages and element type";
   let description = [{
     Changes numerics unless the element type is f32: keys and values are rounded when they are appended. Keys lie in panels
-    of 16 positions, so that a kernel scores 16 positions at a time. bf16 heads of whole panels are packed in pairs where the
+    of 16 positions, so that a kernel scores 16 positions at a time; those of latent caches lie in rows, which values are read
+    from too (panel = 1). bf16 heads of whole panels are packed in pairs where the
     target multiplies pairs, which rounds queries and probabilities of attention too (tile.attend).
     Before:
     ```mlir

@@ -75,12 +75,15 @@ LogicalResult FunctionTasks::convertProduct(const ProductTask &product) {
   for (Operation *op : product.absorbed)
     if (auto append = dyn_cast<llm::KvAppendOp>(op))
       for (auto [half, value] :
-           {std::pair(tile::KvHalf::Key, append.getKey()), std::pair(tile::KvHalf::Value, append.getValue())})
+           {std::pair(tile::KvHalf::Key, append.getKey()), std::pair(tile::KvHalf::Value, append.getValue())}) {
+        if (!value) // latent
+          continue;
         part(value).push_back([&, append, half, value](DenseMap<Value, Value> &known) {
           Value tile = emitTile(task, product, value, dot, known);
           const ColumnRange &range = product.inside.find(TaskGrouping::root(value))->second;
           emitAppend(task, append, half, tile, task.columnStart(1, range.first));
         });
+      }
   for (auto &[first, emitters] : parts) {
     OpBuilder::InsertionGuard guard(task.body());
     auto outside = rows_; // what is emitted under a condition is not known outside of it

@@ -179,7 +179,10 @@ const ColumnRange *TaskGrouping::rangeBehind(Operation *op, const ProductTask &t
         return perHead ? headRange(norm.getInput()) : nullptr;
       })
       .Case([&](llm::RopeOp rope) { return isAvailable(rope.getTable(), task) ? headRange(rope.getInput()) : nullptr; })
-      .Case([&](llm::KvAppendOp append) { return headRange(append.getValue()) ? headRange(append.getKey()) : nullptr; })
+      .Case([&](llm::KvAppendOp append) {
+        bool hasValue = !append.getValue() || headRange(append.getValue());
+        return hasValue ? headRange(append.getKey()) : nullptr;
+      })
       .Default([](Operation *) { return nullptr; });
 }
 
@@ -198,7 +201,8 @@ Operation *TaskGrouping::readerOf(OpOperand *use) const {
 }
 
 bool TaskGrouping::readsMemory(Operation *op) {
-  return isa<llm::AttentionOp, llm::LinearAttentionOp, llm::ShortConvOp, func::CallOp, func::ReturnOp>(op) ||
+  return isa<llm::AttentionOp, llm::SelectPositionsOp, llm::LinearAttentionOp, llm::ShortConvOp, func::CallOp,
+             func::ReturnOp>(op) ||
          hasStack(op);
 }
 
@@ -230,7 +234,8 @@ TaskGrouping::Reading TaskGrouping::read(Value value) const {
       readers.insert(reader);
   }
   // A row that two tasks read is cheaper to keep than to compute twice.
-  bool isDear = isa_and_nonnull<llm::AttentionOp, llm::LinearAttentionOp, llm::ShortConvOp, llm::RopeTableOp>(op) &&
+  bool isDear = isa_and_nonnull<llm::AttentionOp, llm::SelectPositionsOp, llm::LinearAttentionOp, llm::ShortConvOp,
+                                llm::RopeTableOp>(op) &&
                 !uses.empty();
   if (isDear || readers.size() > 1)
     return {true, nullptr};

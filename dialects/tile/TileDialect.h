@@ -10,6 +10,8 @@
 namespace llmc::tile {
 /// True for tensors of one static positive dimension, the only ones that a task computes with.
 bool isTileType(mlir::Type type);
+/// Elements that the state of `heads` query heads takes in partials.
+int64_t partialChannels(llm::KvType kv, int64_t heads);
 } // namespace llmc::tile
 
 #define GET_TYPEDEF_CLASSES

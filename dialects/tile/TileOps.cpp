@@ -251,32 +251,91 @@ LogicalResult WhenOp::verify() {
 //-------------------------------------------------------------------------------------------------------===//
 
 LogicalResult AppendOp::verify() {
-  if (failed(verifyPaged(*this, getKv().getType()))) // C1
+  llm::KvType kv = getKv().getType();
+  if (failed(verifyPaged(*this, kv))) // C1
     return failure();
-  if (sizeOf(getValue()) != getKv().getType().getHeadDim()) // C2
-    return emitOpError() << "writes " << sizeOf(getValue()) << " channels, but a head has "
-                         << getKv().getType().getHeadDim();
+  bool isKey = getHalf() == KvHalf::Key;
+  if (!isKey && kv.getLatent()) // C2
+    return emitOpError() << "writes a value, but the values of " << kv << " are the beginnings of its keys";
+  int64_t channels = isKey ? kv.getHeadDim() : kv.getValueDim();
+  if (sizeOf(getValue()) != channels)
+    return emitOpError() << "writes " << sizeOf(getValue()) << " channels, but " << (isKey ? "a head" : "a value")
+                         << " has " << channels;
   return success();
 }
 
+// C2 of every op with a query.
+static LogicalResult verifyWholeHeads(llvm::function_ref<InFlightDiagnostic()> emitError, Type query, llm::KvType kv) {
+  int64_t size = cast<RankedTensorType>(query).getDimSize(0);
+  if (size % kv.getHeadDim() == 0)
+    return success();
+  return emitError() << "has queries of " << size << " channels, expected whole heads of " << kv.getHeadDim();
+}
+
+static LogicalResult verifySpan(Operation *op, int64_t span, llm::KvType kv) {
+  if (span >= 0 && span % kv.getPage() == 0)
+    return success();
+  return op->emitOpError() << "has spans of " << span << " positions, expected a multiple of the page of "
+                           << kv.getPage();
+}
+
+LogicalResult AttendOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location, Adaptor adaptor,
+                                         SmallVectorImpl<Type> &types) {
+  auto kv = dyn_cast<llm::KvType>(adaptor.getKv().getType());
+  if (!kv || !isTileType(adaptor.getQuery().getType()))
+    return emitOptionalError(location, "'tile.attend' op takes ", adaptor.getQuery().getType(), " and ",
+                             adaptor.getKv().getType(), ", expected a tile and a cache");
+  int64_t heads = std::max<int64_t>(1, sizeOf(adaptor.getQuery()) / kv.getHeadDim());
+  types.push_back(RankedTensorType::get({heads * kv.getValueDim()}, Float32Type::get(context)));
+  return success();
+}
+
+int64_t llmc::tile::partialChannels(llm::KvType kv, int64_t heads) {
+  return heads * ((kv.getValueDim() + 15) / 16 * 16 + 32);
+}
+
 LogicalResult AttendOp::verify() {
-  if (failed(verifyPaged(*this, getKv().getType()))) // C1
+  llm::KvType kv = getKv().getType();
+  if (failed(verifyPaged(*this, kv))) // C1
     return failure();
-  if (sizeOf(getQuery()) % getKv().getType().getHeadDim() != 0) // C2
-    return emitOpError() << "has queries of " << sizeOf(getQuery()) << " channels, expected whole heads of "
-                         << getKv().getType().getHeadDim();
+  if (failed(verifyWholeHeads([&] { return emitOpError(); }, getQuery().getType(), kv))) // C2
+    return failure();
   if (!(getScale().convertToFloat() > 0) || getScale().isInfinity() || !(getSoftcap().convertToFloat() >= 0) ||
-      getSoftcap().isInfinity() || static_cast<int64_t>(getWindow()) < 0) // C3
+      getSoftcap().isInfinity() || static_cast<int64_t>(getWindow()) < 0 || static_cast<int64_t>(getChunk()) < 0) // C3
     return emitOpError() << "has scale " << getScale().convertToFloat() << ", softcap " << getSoftcap().convertToFloat()
-                         << " and window " << static_cast<int64_t>(getWindow())
+                         << ", window " << static_cast<int64_t>(getWindow()) << " and chunk "
+                         << static_cast<int64_t>(getChunk())
                          << ", expected finite numbers, a positive scale and no negative value";
-  int64_t span = static_cast<int64_t>(getSpan()), page = getKv().getType().getPage();
-  if (span < 0 || span % page != 0) // C4
-    return emitOpError() << "has spans of " << span << " positions, expected a multiple of the page of " << page;
-  int64_t heads = sizeOf(getQuery()) / getKv().getType().getHeadDim() * getKv().getType().getHeads();
-  int64_t needed = heads * (getKv().getType().getHeadDim() + 32);
-  if (getPartials() && getPartials().getType().getChannels() < needed) // C5
+  if (failed(verifySpan(*this, static_cast<int64_t>(getSpan()), kv))) // C4
+    return failure();
+  int64_t group = sizeOf(getQuery()) / kv.getHeadDim();
+  auto task = (*this)->getParentOfType<TaskOp>();
+  int64_t heads = group * static_cast<int64_t>(task.getColumns());
+  if (getPartials() && getPartials().getType().getChannels() < partialChannels(kv, heads)) // C5
     return emitOpError() << "has partials of " << getPartials().getType().getChannels() << " channels, but " << heads
-                         << " heads need " << needed;
+                         << " heads need " << partialChannels(kv, heads);
+  if (getSinks() && sizeOf(getSinks()) != group) // C6
+    return emitOpError() << "has " << sizeOf(getSinks()) << " sinks for the " << group << " heads of its query";
+  if (getAlibi() && static_cast<int64_t>(getAlibi()->size()) != heads) // C7
+    return emitOpError() << "has " << getAlibi()->size() << " slopes for the " << heads << " heads of its task";
+  return success();
+}
+
+LogicalResult SelectPositionsOp::verify() {
+  llm::KvType kv = getKv().getType();
+  if (failed(verifyPaged(*this, kv))) // C1
+    return failure();
+  if (kv.getHeads() != 1) // C2
+    return emitOpError() << "reads a cache of " << kv.getHeads() << " heads, expected 1";
+  if (failed(verifyWholeHeads([&] { return emitOpError(); }, getQuery().getType(), kv))) // C3
+    return failure();
+  int64_t heads = sizeOf(getQuery()) / kv.getHeadDim(), count = sizeOf(getResult());
+  if (sizeOf(getWeights()) != heads)
+    return emitOpError() << "has " << sizeOf(getWeights()) << " weights for the " << heads << " heads of its query";
+  if (failed(verifySpan(*this, static_cast<int64_t>(getSpan()), kv))) // C4
+    return failure();
+  if (getPartials() && getPartials().getType().getChannels() < 2 * count) // C5
+    return emitOpError() << "has partials of " << getPartials().getType().getChannels() << " channels, but " << count
+                         << " positions need " << 2 * count;
   return success();
 }

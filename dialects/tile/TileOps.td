@@ -377,7 +377,8 @@ def Tile_AppendOp : Tile_BodyOp<"append"> {
   let summary = "write the key or the value of one row and head into its page";
   let description = [{
     Rounded to the cache's element type, nearest even; as i8 `scale = max_d |x_d| / 127` and
-    `code[d] = round_to_even(x_d * (1 / scale))`, all zero when the maximum is 0. (C1) the cache is paged. (C2) the value has the channels of a head.
+    `code[d] = round_to_even(x_d * (1 / scale))`, all zero when the maximum is 0. (C1) the cache is paged. (C2) a key has the
+    channels of the cache's keys, a value those of its values; a latent cache takes keys only.
     ```mlir
     tile.append key %k, %kv[%head], %batch[%row] : tensor<64xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
     ```
@@ -388,36 +389,73 @@ def Tile_AppendOp : Tile_BodyOp<"append"> {
   let hasVerifier = 1;
 }
 
-def Tile_AttendOp : Tile_BodyOp<"attend", [AllTypesMatch<["query", "result"]>]> {
+def Tile_AttendOp : Tile_BodyOp<"attend", [InferTypeOpAdaptor, AttrSizedOperandSegments]> {
   let summary = "attention of one row's query heads that share a key-value head, over its pages";
   let description = [{
-    The query holds G heads of D channels. Pages are taken in order; scores of one page are computed together, the softmax
-    is online: with m the running maximum of `score * log2(e)`, `p = exp2(score * log2(e) - m)`, sum and result are scaled by
-    `exp2(m_old - m_new)` at each page. Masked positions (after the row's own, or before its window) contribute nothing.
+    The query holds G heads of D channels, the result G heads of the cache's value channels. Pages are taken in order; scores of
+    one page are computed together, the softmax is online: with m the running maximum of `score * log2(e)`,
+    `p = exp2(score * log2(e) - m)`, sum and result are scaled by `exp2(m_old - m_new)` at each page. Masked positions (after
+    the row's own, before its window, outside its chunk of positions) contribute nothing; the result is 0 where all are masked.
 
     With span > 0 positions 0 .. span - 1, span .. 2 span - 1, ... have maximum, sum and result of their own, which are
     then put together in ascending order: `m' = max(m, m_s)`, `sum' = fma(sum_s, exp2(m_s - m'), sum * exp2(m - m'))`, the result
     likewise, from m = -1e30 and zeros. So spans may be computed by different workers; `partials` is room for theirs.
 
-    A cache that is packed in pairs makes both products those of a matrix unit: query and p are rounded to bf16
+    With alibi `fma(slope * log2(e), j - p, score * log2(e))` stands for `score * log2(e)`. Sinks, one of each head, are put in
+    last: `s = sink * log2(e)`, `m' = max(m, s)`, `sum' = fma(sum, exp2(m - m'), exp2(s - m'))`, and the result times `exp2(m - m')`.
+
+    With `selected`, a list of positions (those below 0 name none, none comes twice), the entries of the list take the place of
+    positions in pages and spans, and of every page of entries those that name no position, or a masked one, are left out
+    before anything is computed.
+
+    A cache that is packed in pairs makes both products those of a matrix unit, unless positions are selected: query and
+    p are rounded to bf16
     (to nearest even); 32 channels (of a score) or positions of the page (of a result) at a time, the even ones and the odd
     ones are each added up by fma from 0, both sums are added, and their sum to what there is. The sum of p takes it rounded.
     With other caches everything is f32, one fma after the other in ascending order. A score of i8 keys is the sum over
     their codes times the key's scale; a result takes `p * scale` of each value's codes.
 
-    (C1) the cache is paged. (C2) the query holds whole heads. (C3) scale > 0, softcap >= 0, window >= 0. (C4) span >= 0 is
-    a multiple of the page. (C5) partials have room for D + 32 elements of every query head: its result, 16 sums, maximum.
+    (C1) the cache is paged. (C2) the query holds whole heads. (C3) scale > 0; softcap, window and chunk >= 0. (C4) span >= 0 is
+    a multiple of the page. (C5) partials have room for every query head of the task: its result of whole vectors of 16, 16 sums,
+    16 for the maximum. (C6) one sink for each head of the query. (C7) one slope for each head of the task, those of column c
+    from c * G on.
     ```mlir
     %o = tile.attend %q, %kv[%head], %batch[%row] {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<192xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
     ```
   }];
   let arguments = (ins Tile_Tile:$query, Llm_KvType:$kv, Index:$head, Llm_BatchType:$batch, Index:$row,
-                       Optional<Tile_RowsType>:$partials, F32Attr:$scale, F32Attr:$softcap, I64Attr:$window,
-                       DefaultValuedAttr<I64Attr, "0">:$span);
+                       Optional<Tile_RowsType>:$partials, Optional<Tile_Tile>:$sinks, Optional<Tile_Tile>:$selected,
+                       F32Attr:$scale, F32Attr:$softcap, I64Attr:$window, DefaultValuedAttr<I64Attr, "0">:$chunk,
+                       OptionalAttr<DenseF32ArrayAttr>:$alibi, DefaultValuedAttr<I64Attr, "0">:$span);
   let results = (outs Tile_Tile:$result);
   let assemblyFormat = [{
-    $query `,` $kv `[` $head `]` `,` $batch `[` $row `]` (`partials` $partials^ `:` type($partials))? attr-dict
+    $query `,` $kv `[` $head `]` `,` $batch `[` $row `]` (`partials` $partials^ `:` type($partials))?
+    (`sinks` $sinks^ `:` type($sinks))? (`selected` $selected^ `:` type($selected))? attr-dict
     `:` type($query) `,` type($kv)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_SelectPositionsOp : Tile_BodyOp<"select_positions"> {
+  let summary = "the positions of one row with the largest scores of an indexer";
+  let description = [{
+    The query holds H heads, the cache one head of keys. `score_j = fma(weight[h], max(0, query[h] . key[j]), score_j)`
+    for ascending h, from 0, the product as tile.attend makes it, for positions j up to the row's own. The result names the n
+    positions of largest score, the lower one where scores are equal, in ascending order, then -1. With span > 0 spans of as
+    many positions may be searched by different workers; `partials` is room for what they find.
+
+    (C1) the cache is paged. (C2) it has one head. (C3) the query holds whole heads, with a weight for each. (C4) span >= 0 is a
+    multiple of the page. (C5) partials have room for 2 n elements.
+    ```mlir
+    %p = tile.select_positions %q, %w, %kv, %batch[%row] : tensor<128xf32>, tensor<4xf32>, !llm.kv<1x32xbf16, latent = 32, page = 64, panel = 1> -> tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$query, Tile_Tile:$weights, Llm_KvType:$kv, Llm_BatchType:$batch, Index:$row,
+                       Optional<Tile_RowsType>:$partials, DefaultValuedAttr<I64Attr, "0">:$span);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $query `,` $weights `,` $kv `,` $batch `[` $row `]` (`partials` $partials^ `:` type($partials))? attr-dict
+    `:` type($query) `,` type($weights) `,` type($kv) `->` type($result)
   }];
   let hasVerifier = 1;
 }

@@ -17,19 +17,21 @@ using ValueKind = GraphValue::Kind;
 
 std::string layerName(int64_t layer) { return "layers." + std::to_string(layer) + "."; }
 
-// A function that is being built. In a layer, weights and states go by their names inside the layer, and rows of the step become
-// inputs when they are used.
+// A function that is being built. In a layer, weights and states go by their names inside the layer, and rows of the
+// step become inputs when they are used.
 class FunctionScope final : public GraphScope {
 public:
-  FunctionScope(WeightCatalog &catalog, const ScalarLookup &lookup, int64_t layer) : catalog_(catalog), lookup_(lookup), layer_(layer) {}
+  FunctionScope(WeightCatalog &catalog, const ScalarLookup &lookup, int64_t layer)
+      : catalog_(catalog), lookup_(lookup), layer_(layer) {}
 
   GraphFunction graph;
-  FunctionScope *step = nullptr;             // of a layer
+  FunctionScope *step = nullptr; // of a layer
   std::map<int64_t, std::map<std::string, StateShape>> *states = nullptr;
   std::function<StatusOr<int>(const std::string &)> makeRopeTable; // in the step
   int64_t records = 0;
 
-  // What a call passes for an input of this function: a value of the step by number, or a weight or state by its full name.
+  // What a call passes for an input of this function: a value of the step by number, or a weight or state by its full
+  // name.
   struct Outer {
     int rows = -1;
     std::string name;
@@ -158,9 +160,9 @@ private:
 std::string signatureOf(const GraphFunction &function) {
   std::ostringstream text;
   for (const GraphValue &value : function.values) {
-    text << static_cast<int>(value.kind) << ' ' << (value.kind == ValueKind::Weight ? value.name : "") << ' ' << value.heads
-         << ' ' << value.channels << ' ' << value.state.isCache << value.state.latent << value.state.heads << ' '
-         << value.state.keys << ' ' << value.state.values;
+    text << static_cast<int>(value.kind) << ' ' << (value.kind == ValueKind::Weight ? value.name : "") << ' '
+         << value.heads << ' ' << value.channels << ' ' << value.state.isCache << value.state.latent
+         << value.state.heads << ' ' << value.state.keys << ' ' << value.state.values;
     for (int64_t size : value.shape)
       text << ' ' << size;
     text << '\n';
@@ -178,15 +180,17 @@ std::string signatureOf(const GraphFunction &function) {
     list(node.segments);
     for (const auto &[name, attribute] : node.attributes) {
       text << name << '=';
-      std::visit([&](const auto &value) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::vector<float>>)
-          for (float each : value)
-            text << std::hexfloat << each << std::defaultfloat << ',';
-        else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>)
-          text << std::hexfloat << value << std::defaultfloat;
-        else
-          text << value;
-      }, attribute);
+      std::visit(
+          [&](const auto &value) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::vector<float>>)
+              for (float each : value)
+                text << std::hexfloat << each << std::defaultfloat << ',';
+            else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>)
+              text << std::hexfloat << value << std::defaultfloat;
+            else
+              text << value;
+          },
+          attribute);
       text << ' ';
     }
     text << '\n';
@@ -231,13 +235,14 @@ private:
     LLMC_ASSIGN_OR_RETURN(step.graph.results, rowsOf(finished, "finish"));
     const GraphValue &logits = step.value(step.graph.results.front());
     if (step.graph.results.size() != 1 || logits.heads != 0 || logits.channels != spec_.vocabulary)
-      return Status::error("block 'finish' gives " + std::to_string(logits.channels) + " channels, expected the vocabulary of " +
-                           std::to_string(spec_.vocabulary));
+      return Status::error("block 'finish' gives " + std::to_string(logits.channels) +
+                           " channels, expected the vocabulary of " + std::to_string(spec_.vocabulary));
     spec_.graph.step = std::move(step.graph);
     return {};
   }
 
-  //===-- layers ----------------------------------------------------------------------------------------------------===//
+  //===-- layers
+  //----------------------------------------------------------------------------------------------------===//
 
   StatusOr<std::vector<int>> wireLayer(int64_t layer, const std::vector<int> &carried) {
     layer_ = layer;
@@ -255,9 +260,23 @@ private:
     if (!kind.ok())
       return kind.status();
     LLMC_ASSIGN_OR_RETURN(function.graph.results, rowsOf(*result, "layer"));
+    copyParameters(function);
     function.batch();
     function.orderInputs();
     return callLayer(function, *kind, layer);
+  }
+
+  // A stream that a layer only hands on becomes a value of its own: a function returns no argument of its own.
+  static void copyParameters(FunctionScope &function) {
+    for (int &result : function.graph.results)
+      if (function.outer.count(result)) {
+        GraphNode copy;
+        copy.op = copy.name = "scale";
+        copy.operands = {result};
+        copy.attributes["factor"] = 1.0;
+        result =
+            function.emit(std::move(copy), {{function.value(result).heads, function.value(result).channels}}).front();
+      }
   }
 
   StatusOr<std::string> kindName() {
@@ -327,7 +346,8 @@ private:
     return tables_[name] = step.emit(std::move(node), {{0, channels}}).front();
   }
 
-  //===-- blocks ----------------------------------------------------------------------------------------------------===//
+  //===-- blocks
+  //----------------------------------------------------------------------------------------------------===//
 
   StatusOr<Operand> callEntry(const std::string &name, std::vector<Operand> arguments, Variables *keep = nullptr) {
     CallArguments call;
@@ -354,16 +374,18 @@ private:
     return result;
   }
 
-  static Status bindParameters(const std::string &name, const Block &block, const CallArguments &call, Variables &local) {
+  static Status bindParameters(const std::string &name, const Block &block, const CallArguments &call,
+                               Variables &local) {
     if (call.positional.size() > block.parameters.size())
-      return Status::error("block '" + name + "' takes " + std::to_string(block.parameters.size()) + " arguments, not " +
-                           std::to_string(call.positional.size()));
+      return Status::error("block '" + name + "' takes " + std::to_string(block.parameters.size()) +
+                           " arguments, not " + std::to_string(call.positional.size()));
     for (size_t i = 0; i < call.positional.size(); ++i)
       local[block.parameters[i]] = call.positional[i];
     for (const auto &[parameter, operand] : call.named) {
       bool known = std::find(block.parameters.begin(), block.parameters.end(), parameter) != block.parameters.end();
       if (!known || !local.emplace(parameter, operand).second)
-        return Status::error("block '" + name + "' " + (known ? "is given '" + parameter + "' twice" : "has no '" + parameter + "'"));
+        return Status::error("block '" + name + "' " +
+                             (known ? "is given '" + parameter + "' twice" : "has no '" + parameter + "'"));
     }
     for (const std::string &parameter : block.parameters)
       if (!local.count(parameter))
@@ -417,7 +439,8 @@ private:
     }
     if (value.kind != Operand::Kind::Several || value.several.size() != statement.targets.size())
       return Status::error("there are " + std::to_string(statement.targets.size()) + " names for " +
-                           std::to_string(value.kind == Operand::Kind::Several ? value.several.size() : 1) + " results");
+                           std::to_string(value.kind == Operand::Kind::Several ? value.several.size() : 1) +
+                           " results");
     for (size_t i = 0; i < statement.targets.size(); ++i)
       (*variables_)[statement.targets[i]] = value.several[i];
     return std::optional<Operand>();
@@ -425,7 +448,8 @@ private:
 
   static StatusOr<std::vector<int>> rowsOf(const Operand &operand, const std::string &block) {
     std::vector<int> rows;
-    for (const Operand &each : operand.kind == Operand::Kind::Several ? operand.several : std::vector<Operand>{operand}) {
+    for (const Operand &each :
+         operand.kind == Operand::Kind::Several ? operand.several : std::vector<Operand>{operand}) {
       if (each.kind != Operand::Kind::Rows)
         return Status::error("block '" + block + "' gives something that is no activation");
       rows.push_back(each.rows);
@@ -433,7 +457,8 @@ private:
     return rows;
   }
 
-  //===-- expressions -----------------------------------------------------------------------------------------------===//
+  //===-- expressions
+  //-----------------------------------------------------------------------------------------------===//
 
   StatusOr<Operand> evaluate(const Expression &expression) {
     using Kind = Expression::Kind;
@@ -457,7 +482,8 @@ private:
       operands.push_back(std::move(value));
       // `and` and `or` compute only what they need.
       if (operands.size() == 1 && operands[0].kind == Operand::Kind::Scalar &&
-          (expression.text == "and" || expression.text == "or") && operands[0].scalar.isTrue() == (expression.text == "or"))
+          (expression.text == "and" || expression.text == "or") &&
+          operands[0].scalar.isTrue() == (expression.text == "or"))
         return Operand::of(Scalar::of(operands[0].scalar.isTrue() ? 1.0 : 0.0));
     }
     if (anyRows)
@@ -495,7 +521,8 @@ private:
 
   StatusOr<Scalar> scalarOf(const std::string &name) {
     if (variables_)
-      if (auto local = variables_->find(name); local != variables_->end() && local->second.kind == Operand::Kind::Scalar)
+      if (auto local = variables_->find(name);
+          local != variables_->end() && local->second.kind == Operand::Kind::Scalar)
         return local->second.scalar;
     if (name == "layer" && layer_ >= 0)
       return Scalar::of(static_cast<double>(layer_));

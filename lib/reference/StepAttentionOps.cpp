@@ -2,7 +2,7 @@
 #include "dialects/llm/LlmShapes.h"
 #include "lib/reference/AttentionFormulas.h"
 #include "lib/reference/LlmStep.h"
-#include "lib/reference/TileKernels.h"
+#include "lib/reference/TileAttention.h"
 
 using namespace mlir;
 using namespace llmc::llm;

@@ -52,6 +52,7 @@ private:
   mlir::FailureOr<Instruction> rule(tile::AttendOp op);
   mlir::FailureOr<Instruction> rule(tile::ConvolveOp op);
   mlir::FailureOr<Instruction> rule(tile::RecurOp op);
+  mlir::FailureOr<Instruction> rule(tile::SelectPositionsOp op);
 
   template <typename F> Instruction unary(mlir::Operation &op, F f) {
     Slot in = slot(op.getOperand(0)), out = slot(op.getResult(0));
@@ -86,7 +87,7 @@ private:
   }
   /// Layout of a packed weight; an error at `op` when it is none.
   mlir::FailureOr<PackedLayout> layout(mlir::Operation *op, llm::WeightType type);
-  mlir::FailureOr<std::function<CacheView(int64_t)>> cache(mlir::Value kv);
+  std::function<CacheView(int64_t)> cache(mlir::Value kv);
   /// The state of a row's sequence.
   std::function<StateView(int64_t)> recurrentState(mlir::Value state);
 

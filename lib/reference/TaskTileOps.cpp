@@ -238,17 +238,14 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::WhenOp op) {
 
 //===-- cache --===//
 
-FailureOr<std::function<CacheView(int64_t)>> TaskCompiler::cache(Value value) {
+std::function<CacheView(int64_t)> TaskCompiler::cache(Value value) {
   TaskArgument *argument = this->argument(value);
   StepMemory *memory = &task.memory;
-  auto kv = cast<llm::KvType>(value.getType());
-  const CacheElement element = elementOf(kv);
-  return std::function<CacheView(int64_t)>([=](int64_t row) {
+  return [=, kv = cast<llm::KvType>(value.getType())](int64_t row) {
     const llmc_batch &batch = *memory->batch;
     const int32_t *pages = batch.page_table + static_cast<int64_t>(batch.token_sequence[row]) * batch.page_table_stride;
-    return CacheView{memory->kv,      memory->pageBytes, argument->stateOffset, pages,   kv.getHeads(),
-                     kv.getHeadDim(), kv.getPage(),      kv.getPanel(),         element, kv.hasPairs()};
-  });
+    return CacheView{memory->kv, memory->pageBytes, argument->stateOffset, pages, kv};
+  };
 }
 
 namespace {
@@ -261,28 +258,54 @@ bool hasHead(Operation *op, int64_t head, int64_t heads, int64_t row, int64_t nu
 } // namespace
 
 FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::AppendOp op) {
-  FailureOr<std::function<CacheView(int64_t)>> view = cache(op.getKv());
+  std::function<CacheView(int64_t)> view = cache(op.getKv());
   Slot value = slot(op.getValue()), head = slot(op.getHead()), row = slot(op.getRow());
   StepMemory *memory = &task.memory;
-  return Instruction(
-      [=, view = *view, isValue = op.getHalf() == tile::KvHalf::Value, heads = op.getKv().getType().getHeads()] {
-        if (!hasHead(op, *head.integers, heads, *row.integers, memory->batch->num_tokens))
-          return false;
-        view(*row.integers).append(isValue, *head.integers, memory->batch->positions[*row.integers], value.f());
-        return true;
-      });
+  return Instruction([=, view = std::move(view), isValue = op.getHalf() == tile::KvHalf::Value,
+                      heads = op.getKv().getType().getHeads()] {
+    if (!hasHead(op, *head.integers, heads, *row.integers, memory->batch->num_tokens))
+      return false;
+    view(*row.integers).append(isValue, *head.integers, memory->batch->positions[*row.integers], value.f());
+    return true;
+  });
 }
 
 FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::AttendOp op) {
-  FailureOr<std::function<CacheView(int64_t)>> view = cache(op.getKv());
+  std::function<CacheView(int64_t)> view = cache(op.getKv());
   Slot query = slot(op.getQuery()), head = slot(op.getHead()), row = slot(op.getRow()), out = slot(op);
+  Slot sinks = op.getSinks() ? slot(op.getSinks()) : Slot(),
+       selected = op.getSelected() ? slot(op.getSelected()) : Slot();
   StepMemory *memory = &task.memory;
   AttendShape shape{op.getScale().convertToFloat(), op.getSoftcap().convertToFloat(),
-                    static_cast<int64_t>(op.getWindow()), static_cast<int64_t>(op.getSpan())};
-  return Instruction([=, view = *view, heads = op.getKv().getType().getHeads()] {
+                    static_cast<int64_t>(op.getWindow()), static_cast<int64_t>(op.getSpan()),
+                    static_cast<int64_t>(op.getChunk())};
+  std::vector<float> slopes;
+  if (op.getAlibi())
+    slopes = op.getAlibi()->vec();
+  const size_t group = static_cast<size_t>(query.size / op.getKv().getType().getHeadDim());
+  return Instruction([=, column = task.column, view = std::move(view), heads = op.getKv().getType().getHeads()] {
     if (!hasHead(op, *head.integers, heads, *row.integers, memory->batch->num_tokens))
       return false;
-    attend(query.f(), view(*row.integers), *head.integers, memory->batch->positions[*row.integers], shape, out.f());
+    AttendShape here = shape;
+    if (!slopes.empty())
+      here.slopes = std::span(slopes).subspan(static_cast<size_t>(*column.integers) * group, group);
+    if (sinks.size)
+      here.sinks = sinks.f();
+    if (selected.size)
+      here.selected = selected.f();
+    attend(query.f(), view(*row.integers), *head.integers, memory->batch->positions[*row.integers], here, out.f());
+    return true;
+  });
+}
+
+FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::SelectPositionsOp op) {
+  std::function<CacheView(int64_t)> view = cache(op.getKv());
+  Slot query = slot(op.getQuery()), weights = slot(op.getWeights()), row = slot(op.getRow()), out = slot(op);
+  StepMemory *memory = &task.memory;
+  return Instruction([=, view = std::move(view)] {
+    if (!hasHead(op, 0, 1, *row.integers, memory->batch->num_tokens))
+      return false;
+    selectPositions(query.f(), weights.f(), view(*row.integers), memory->batch->positions[*row.integers], out.f());
     return true;
   });
 }

@@ -93,7 +93,8 @@ LogicalResult TileInterpreter::placeStates(int64_t pages, int64_t slotCount) {
     stateOffsets[state.getSymName().str()] = pageBytes;
     // Every layer's part starts at a multiple of 64, as in the memory plan.
     CheckedSize end = CheckedSize(static_cast<uint64_t>(pageBytes)) + static_cast<uint64_t>(type.getPage()) +
-                      CheckedSize(2 * 4) * static_cast<uint64_t>(type.getHeads() * type.getHeadDim()) *
+                      CheckedSize(2 * 4) *
+                          static_cast<uint64_t>(type.getHeads() * (type.getHeadDim() + type.storedValueDim())) *
                           static_cast<uint64_t>(type.getPage());
     if (!end.fits(maxCacheBytes))
       return state.emitOpError() << "makes pages of more than " << maxCacheBytes << " bytes";

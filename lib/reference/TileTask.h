@@ -3,6 +3,7 @@
 #pragma once
 #include "dialects/tile/TileDialect.h"
 #include "lib/reference/Matrix.h"
+#include "lib/reference/TileAttention.h"
 #include "lib/reference/TileKernels.h"
 #include "runtime/llmc_abi.h"
 #include "llvm/ADT/DenseMap.h"

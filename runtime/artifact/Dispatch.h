@@ -26,7 +26,7 @@ struct KernelCost {
 
 struct KernelEntry {
   std::string name;  // of the task: "full_attention.0"
-  std::string shape; // "rows", "dot", "quantized_dot", "attend", "recurrent"
+  std::string shape; // "rows", "dot", "quantized_dot", "attend", "recurrent", "select"
   std::string
       instruction; // that multiplies: "fma"; with matrix tiles that of many rows and that of few: "tdpbssd+vpdpbusd"
   std::string reason;

@@ -17,6 +17,8 @@ WITHOUT_MIRROR = {
     "passes/TaskGrouping.cpp": ("test/passes/form-tile-tasks", "makes the decisions of that pass"),
     "passes/WeightTiling.cpp": ("test/passes/form-tile-tasks", "the weights of that pass"),
     "lib/codegen/cpu/Attend*.cpp": ("test/lib/codegen/cpu/AttendTaskTest.cpp", "kernels run as whole tasks"),
+    "lib/codegen/cpu/CachePages.cpp": ("test/lib/codegen/cpu/AttendTaskTest.cpp", "kernels run as whole tasks"),
+    "lib/codegen/cpu/SpanTask.cpp": ("test/lib/codegen/cpu/AttendTaskTest.cpp", "kernels run as whole tasks"),
     "lib/codegen/cpu/*DotKernels.cpp": ("test/lib/codegen/cpu/DotTaskTest.cpp", "kernels run as whole tasks"),
     "lib/codegen/cpu/Recurrent*.cpp": ("test/lib/codegen/cpu/RecurrentTaskTest.cpp", "kernels run as whole tasks"),
     "lib/codegen/cpu/Row*.cpp": ("test/lib/codegen/cpu/RowTaskTest.cpp", "kernels run as whole tasks"),

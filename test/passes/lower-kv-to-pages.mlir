@@ -15,11 +15,12 @@ llm.state @kv : !llm.kv<1x17xf32>
 // CHECK: llm.state @paged : !llm.kv<2x16xf32, page = 32, panel = 16>
 // SMALL: llm.state @paged : !llm.kv<2x16xf32, page = 32, panel = 16>
 llm.state @paged : !llm.kv<2x16xf32, page = 32, panel = 16>
-// So do the widths of values; a state of fixed size has no pages.
-// CHECK: llm.state @latents : !llm.kv<1x576xbf16, latent = 512, page = 64, panel = 16>
+// Widths of values stay as they are. Those of a latent cache are read from its keys, which lie in rows.
+// CHECK: llm.state @latents : !llm.kv<1x576xbf16, latent = 512, page = 64, panel = 1>
 llm.state @latents : !llm.kv<1x576xf32, latent = 512>
 // CHECK: llm.state @wide : !llm.kv<2x16xbf16, value = 32, page = 64, panel = 16>
 llm.state @wide : !llm.kv<2x16xf32, value = 32>
+// A state of fixed size has no pages.
 // CHECK: llm.state @memory : !llm.recurrent<4x16x32>
 llm.state @memory : !llm.recurrent<4x16x32>
 

@@ -75,6 +75,40 @@ tile.task @half_a_tile rows(%row, %column of 1) (%q: !tile.rows<48>, %kv: !llm.k
   tile.store %y, %q[%row, %c0] : tensor<48xf32>, !tile.rows<48>
 }
 
+// Rows of a latent cache are turned into panels for 64 query rows at a time; whatever the target, in f32.
+// CHECK-LABEL: tile.task @latent
+// CHECK-SAME: schedule {instruction = "fma"
+// CHECK-SAME: products = "rows", reason = "8 query heads per key-value head, latent rows turned into panels of f32", row_block = 8 : i64, shape = "attend"
+tile.task @latent rows(%row, %column of 1) (%q: !tile.rows<384>, %kv: !llm.kv<1x48xbf16, latent = 32, page = 64, panel = 1>, %batch: !llm.batch) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %q[%row, %c0] : !tile.rows<384> -> tensor<384xf32>
+  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<384xf32>, !llm.kv<1x48xbf16, latent = 32, page = 64, panel = 1>
+  tile.store %y, %q[%row, %c0] : tensor<256xf32>, !tile.rows<384>
+}
+
+// Every row selects its own positions: one at a time.
+// CHECK-LABEL: tile.task @selected
+// CHECK-SAME: schedule {instruction = "fma"
+// CHECK-SAME: products = "rows", reason = "1 query heads per key-value head, selected positions gathered as f32", row_block = 1 : i64, shape = "attend"
+tile.task @selected rows(%row, %column of 1) (%q: !tile.rows<32>, %kv: !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2>, %batch: !llm.batch) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %q[%row, %c0] : !tile.rows<32> -> tensor<32xf32>
+  %l = tile.load %q[%row, %c0] : !tile.rows<32> -> tensor<8xf32>
+  %y = tile.attend %x, %kv[%column], %batch[%row] selected %l : tensor<8xf32> {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<32xf32>, !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2>
+  tile.store %y, %q[%row, %c0] : tensor<32xf32>, !tile.rows<32>
+}
+
+// An indexer of four heads: sixteen rows share what its keys cost.
+// CHECK-LABEL: tile.task @indexer
+// CHECK-SAME: products = "rows", reason = "4 heads of an indexer", row_block = 16 : i64, shape = "select"
+tile.task @indexer rows(%row, %column of 1) (%q: !tile.rows<64>, %kv: !llm.kv<1x16xbf16, latent = 16, page = 64, panel = 1>, %batch: !llm.batch) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %q[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
+  %w = tile.load %q[%row, %c0] : !tile.rows<64> -> tensor<4xf32>
+  %y = tile.select_positions %x, %w, %kv, %batch[%row] : tensor<64xf32>, tensor<4xf32>, !llm.kv<1x16xbf16, latent = 16, page = 64, panel = 1> -> tensor<8xf32>
+  tile.store %y, %q[%row, %c0] : tensor<8xf32>, !tile.rows<64>
+}
+
 // CHECK-LABEL: tile.task @no_product
 // CHECK-SAME: schedule {instruction = "vector", kernel_rows = 1 : i64, reason = "no dot and no attention", row_block = 1 : i64, shape = "rows", tile_rows = 0 : i64}
 tile.task @no_product rows(%row, %column of 1) (%a: !tile.rows<7>) {

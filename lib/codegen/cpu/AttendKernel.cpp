@@ -19,14 +19,25 @@ constexpr int64_t kStateBytes = 128;
 } // namespace
 
 AttendKernel::AttendKernel(KernelBuilder &kernel, TaskContext &task, tile::AttendOp op, const Schedule &schedule)
-    : k(kernel), task(task), op(op), kv(op.getKv().getType()), depth(kv.getHeadDim()), page(kv.getPage()),
-      span(static_cast<int64_t>(op.getSpan())) {
-  group = op.getQuery().getType().getDimSize(0) / depth;
-  int64_t rows = schedule.rowBlock * group;
-  products = AttendProducts::create(kernel, kv, rows, schedule);
-  partials = k.allocate(rows * kStateBytes);
-  totals = k.allocate(rows * kStateBytes);
-  totalResults = k.allocate(rows * depth * 4 + 64);
+    : k(kernel), op(op), pages(kernel, task, op.getKv()), kv(pages.type), page(kv.getPage()),
+      span(static_cast<int64_t>(op.getSpan())), vectors(valueVectors(kv)), window(static_cast<int64_t>(op.getWindow())),
+      chunk(static_cast<int64_t>(op.getChunk())),
+      entries(op.getSelected() ? op.getSelected().getType().getDimSize(0) : 0) {
+  group = op.getQuery().getType().getDimSize(0) / kv.getHeadDim();
+  int64_t queryRows = schedule.rowBlock * group;
+  products = AttendProducts::create(kernel, kv, queryRows, schedule);
+  partials = k.allocate(queryRows * kStateBytes);
+  totals = k.allocate(queryRows * kStateBytes);
+  totalResults = k.allocate(queryRows * vectors * 64 + 64);
+  if (op.getSinks())
+    sinks = k.allocate(schedule.rowBlock * sinkFloats() * 4);
+  if (op.getSelected()) {
+    selected = k.allocate((entries + kLanes) * 4);
+    rows = static_cast<RowProducts *>(products.get());
+  }
+  if (op.getAlibi())
+    slopes = k.globalArray(
+        llvm::map_to_vector(*op.getAlibi(), [](float slope) { return static_cast<float>(slope * kLog2E); }));
 }
 
 AttendState AttendKernel::stateAt(Value base, Value row, Value result) {
@@ -37,21 +48,35 @@ AttendState AttendKernel::stateAt(Value base, Value row, Value result) {
 void AttendKernel::clear(const AttendState &state) {
   k.store(k.f32(kNothing), state.maximum);
   k.store(k.splat(0.0f), state.sums);
-  for (int64_t v = 0; v < depth / kLanes; ++v)
+  for (int64_t v = 0; v < vectors; ++v)
     k.store(k.splat(0.0f), state.result, v * 64);
 }
 
-Value AttendKernel::positionOf(Value row) {
-  Value positions = k.load(k.pointerType, task.batch, offsetof(llmc_batch, positions));
-  return k.loadInt(k.at(positions, k.mul(row, 4)));
+void AttendKernel::copyState(const AttendState &from, const AttendState &to) {
+  k.store(k.load(k.f32Type, from.maximum), to.maximum);
+  k.store(k.load(k.vf, from.sums), to.sums);
+  for (int64_t v = 0; v < vectors; ++v)
+    k.store(k.load(k.vf, from.result, v * 64), to.result, v * 64);
+}
+
+Value AttendKernel::oldestSeen(Value position) {
+  Value oldest;
+  if (window > 0)
+    oldest = k.max(k.add(position, 1 - window), k.i64(0));
+  if (chunk > 0) {
+    Value start = k.mul(k.div(position, chunk), chunk);
+    oldest = oldest ? k.max(oldest, start) : start;
+  }
+  return oldest;
 }
 
 std::pair<Value, Value> AttendKernel::spansOf(Value first, Value last) {
   if (span == 0)
     return {k.i64(0), k.i64(1)};
-  int64_t window = static_cast<int64_t>(op.getWindow());
-  Value oldest = window ? k.max(k.add(first, 1 - window), k.i64(0)) : k.i64(0);
-  return {k.div(oldest, span), k.add(k.div(last, span), 1)};
+  if (entries > 0)
+    return {k.i64(0), k.i64((entries + span - 1) / span)};
+  Value oldest = oldestSeen(first);
+  return {oldest ? k.div(oldest, span) : k.i64(0), k.add(k.div(last, span), 1)};
 }
 
 void AttendKernel::emitSpan(const AttendItem &item, Value index) {
@@ -59,56 +84,61 @@ void AttendKernel::emitSpan(const AttendItem &item, Value index) {
   Value lastPosition = k.add(k.add(firstPosition, item.rows), -1);
   k.loop(k.i64(0), queryRows, 1, [&](Value row) { clear(partialOf(row)); });
   products->beginItem(queryRows);
-  int64_t window = static_cast<int64_t>(op.getWindow());
-  Value from = window ? k.div(k.max(k.add(firstPosition, 1 - window), k.i64(0)), page) : k.i64(0);
-  Value to = k.add(k.div(lastPosition, page), 1);
+  Value oldest = entries ? Value() : oldestSeen(firstPosition);
+  Value from = oldest ? k.div(oldest, page) : k.i64(0);
+  Value to = entries ? k.i64((entries + page - 1) / page) : k.add(k.div(lastPosition, page), 1);
   if (span > 0) {
     from = k.max(from, k.mul(index, span / page));
     to = k.min(to, k.mul(k.add(index, 1), span / page));
   }
   k.loop(from, to, 1, [&](Value index) {
-    AttendPage current = pageAt(item, index, lastPosition);
-    products->fetch(current.values);
-    products->emitScores(queryRows, current);
-    emitSoftmax(queryRows, firstPosition, lastPosition, current);
-    products->fetch(current.nextKeys);
-    products->emitValues(queryRows, current);
+    if (!entries)
+      return emitPage(item, pages.at(item.sequence, item.head, index, lastPosition), firstPosition, lastPosition);
+    AttendPage current = selectedPage(item, index, firstPosition);
+    k.when(k.less(k.i64(0), current.valid), [&] { emitPage(item, current, firstPosition, lastPosition); });
   });
 }
 
-AttendPage AttendKernel::pageAt(const AttendItem &item, Value index, Value lastPosition) {
-  Value table = k.load(k.pointerType, task.batch, offsetof(llmc_batch, page_table));
-  Value stride = k.loadInt(task.batch, offsetof(llmc_batch, page_table_stride));
-  Value entries = k.at(table, k.mul(k.mul(item.sequence, stride), 4));
-  int64_t headBytes = page * depth * kv.getElementType().getIntOrFloatBitWidth() / 8;
-  auto startOf = [&](Value index) {
-    Value start = k.mul(k.loadInt(k.at(entries, k.mul(index, 4))), task.plan.pageBytes);
-    return k.at(task.operands.lookup(op.getKv()), start);
-  };
-  auto keysAt = [&](Value index) { return k.at(startOf(index), k.mul(item.head, headBytes)); };
-  AttendPage result;
-  result.keys = keysAt(index);
-  if (kv.getElementType().isInteger(8)) {
-    Value scales = k.at(startOf(index), k.i64(2 * kv.getHeads() * headBytes));
-    result.keyScales = k.at(scales, k.mul(item.head, page * 4));
-    result.valueScales = k.at(result.keyScales, k.i64(kv.getHeads() * page * 4));
-  }
-  result.values = k.at(result.keys, k.i64(kv.getHeads() * headBytes));
-  result.nextKeys = keysAt(k.min(k.add(index, 1), k.div(lastPosition, page)));
-  result.base = k.mul(index, page);
-  result.valid = k.min(k.sub(k.add(lastPosition, 1), result.base), k.i64(page));
-  return result;
+void AttendKernel::emitPage(const AttendItem &item, const AttendPage &current, Value firstPosition,
+                            Value lastPosition) {
+  Value queryRows = k.mul(item.rows, group);
+  if (current.values && !kv.getLatent())
+    products->fetch(current.values, pages.valueBytes());
+  products->emitScores(queryRows, current);
+  emitSoftmax(item, firstPosition, lastPosition, current);
+  if (current.nextKeys)
+    products->fetch(current.nextKeys, pages.keyBytes());
+  products->emitValues(queryRows, current);
 }
 
-void AttendKernel::emitSoftmax(Value queryRows, Value firstPosition, Value lastPosition, const AttendPage &current) {
+AttendPage AttendKernel::selectedPage(const AttendItem &item, Value index, Value position) {
+  Value first = k.mul(index, page), oldest = oldestSeen(position);
+  return rows->gather(pages, {item.sequence, item.head, k.at(selected, k.mul(first, 4)),
+                              k.min(k.sub(k.i64(entries), first), k.i64(page)), oldest ? oldest : k.i64(0), position});
+}
+
+//===-- softmax --===//
+
+void AttendKernel::emitSoftmax(const AttendItem &item, Value firstPosition, Value lastPosition,
+                               const AttendPage &current) {
   // Most pages are seen whole by all rows.
-  Value whole = k.less(k.add(current.base, page - 2), firstPosition);
-  if (int64_t window = static_cast<int64_t>(op.getWindow()))
-    whole = arith::AndIOp::create(k.b, whole, k.less(lastPosition, k.add(current.base, window)));
-  Value cut = arith::XOrIOp::create(k.b, whole, arith::ConstantOp::create(k.b, k.b.getBoolAttr(true)));
+  Value whole;
+  if (current.positions) {
+    whole = k.equal(current.valid, k.i64(page));
+  } else {
+    whole = k.less(k.add(current.base, page - 2), firstPosition);
+    if (Value oldest = oldestSeen(lastPosition))
+      whole = arith::AndIOp::create(k.b, whole, k.less(oldest, k.add(current.base, 1)));
+  }
+  Value cut = k.inverted(whole);
   for (bool masked : {false, true})
     k.when(masked ? cut : whole, [&] {
-      k.loop(k.i64(0), queryRows, 1, [&](Value row) { emitSoftmaxRow(row, firstPosition, current, masked); });
+      k.loop(k.i64(0), k.mul(item.rows, group), 1, [&](Value row) {
+        Value slope;
+        if (slopes)
+          slope = k.load(k.f32Type, k.at(slopes, k.mul(k.add(k.mul(item.column, group), k.rem(row, group)), 4)));
+        emitSoftmaxRow({row, k.add(firstPosition, k.div(row, group)), slope, current, masked});
+      });
     });
 }
 
@@ -121,20 +151,34 @@ Value AttendKernel::scaled(Value score) {
   return k.mulF(score, k.splat(static_cast<float>(scale * kLog2E)));
 }
 
-// Lanes of vector v below `high`, and within the window before it.
-Value AttendKernel::visibleLanes(Value high, int64_t v) {
+// Lanes of vector v that the row sees.
+Value AttendKernel::visibleLanes(const SoftmaxRow &row, int64_t v) {
+  if (row.page.positions)
+    return k.laneMask(k.add(row.page.valid, -v * kLanes));
+  Value high = k.add(k.sub(row.position, row.page.base), 1);
   Value mask = k.laneMask(k.add(high, -v * kLanes));
-  if (int64_t window = static_cast<int64_t>(op.getWindow())) {
-    Value before = k.laneMask(k.add(high, -window - v * kLanes));
+  if (Value oldest = oldestSeen(row.position)) {
+    Value before = k.laneMask(k.add(k.sub(oldest, row.page.base), -v * kLanes));
     mask = arith::AndIOp::create(k.b, mask, arith::XOrIOp::create(k.b, before, k.laneMask(kLanes)));
   }
   return mask;
 }
 
+// Positions of vector v less the row's own, f32.
+Value AttendKernel::distances(const SoftmaxRow &row, int64_t v) {
+  auto narrow = [&](Value wide) { return k.broadcast(arith::TruncIOp::create(k.b, k.i32Type, wide)); };
+  Value difference;
+  if (row.page.positions)
+    difference = k.sub(k.load(k.vi, row.page.positions, v * 64), narrow(row.position));
+  else
+    difference = k.add(k.iota(), narrow(k.add(k.sub(row.page.base, row.position), v * kLanes)));
+  return arith::SIToFPOp::create(k.b, k.vf, difference);
+}
+
 // Scores of one row become probabilities relative to its running maximum; masked ones exactly 0.
-void AttendKernel::emitSoftmaxRow(Value row, Value firstPosition, const AttendPage &current, bool masked) {
-  Value high = k.add(k.sub(k.add(firstPosition, k.div(row, group)), current.base), 1);
-  Value scoreRow = products->scoresOf(row);
+void AttendKernel::emitSoftmaxRow(const SoftmaxRow &row) {
+  const AttendPage &current = row.page;
+  Value scoreRow = products->scoresOf(row.row);
   SmallVector<Value> exponents, masks;
   Value largest = k.splat(kNothing);
   for (int64_t v = 0; v < page / kLanes; ++v) {
@@ -142,14 +186,16 @@ void AttendKernel::emitSoftmaxRow(Value row, Value firstPosition, const AttendPa
     if (current.keyScales)
       score = k.mulF(score, k.load(k.vf, current.keyScales, v * 64));
     score = scaled(score);
-    if (masked) {
-      masks.push_back(visibleLanes(high, v));
+    if (row.slope)
+      score = k.fma(k.broadcast(row.slope), distances(row, v), score);
+    if (row.masked) {
+      masks.push_back(visibleLanes(row, v));
       score = k.select(masks.back(), score, k.splat(kNothing));
     }
     largest = k.maxF(largest, score);
     exponents.push_back(score);
   }
-  AttendState state = partialOf(row);
+  AttendState state = partialOf(row.row);
   Value old = k.load(k.f32Type, state.maximum);
   Value next = k.maxF(old, k.reduceMax(largest));
   Value nextLanes = k.broadcast(next);
@@ -157,26 +203,28 @@ void AttendKernel::emitSoftmaxRow(Value row, Value firstPosition, const AttendPa
   Value sum = k.mulF(k.load(k.vf, state.sums), factor);
   for (int64_t v = 0; v < page / kLanes; ++v) {
     Value p = exp2Polynomial(k, arith::SubFOp::create(k.b, exponents[v], nextLanes));
-    if (masked)
+    if (row.masked)
       p = k.select(masks[v], p, k.splat(0.0f));
     if (products->roundsProbabilities())
       p = roundPositiveToBf16(k, p);
     sum = k.addF(sum, p);
     if (current.valueScales) {
       p = k.mulF(p, k.load(k.vf, current.valueScales, v * 64));
-      if (masked) // a scale that was never written may be no number
+      if (row.masked) // a scale that was never written may be no number
         p = k.select(masks[v], p, k.splat(0.0f));
     }
-    products->storeProbabilities(p, row, v);
+    products->storeProbabilities(p, row.row, v);
   }
   k.store(sum, state.sums);
   k.store(next, state.maximum);
   // Where the maximum stays the factor is exactly 1.
   k.when(arith::CmpFOp::create(k.b, arith::CmpFPredicate::UNE, old, next), [&] {
-    for (int64_t v = 0; v < depth / kLanes; ++v)
+    for (int64_t v = 0; v < vectors; ++v)
       k.store(k.mulF(k.load(k.vf, state.result, v * 64), factor), state.result, v * 64);
   });
 }
+
+//===-- spans together --===//
 
 void AttendKernel::beginTotals(Value queryRows) {
   k.loop(k.i64(0), queryRows, 1, [&](Value row) { clear(totalOf(row)); });
@@ -194,16 +242,39 @@ void AttendKernel::addToTotal(Value queryRow, const AttendState &state) {
     k.store(k.fma(k.load(k.vf, from, bytes), addedFactor, kept), to, bytes);
   };
   combine(total.sums, state.sums, 0);
-  for (int64_t v = 0; v < depth / kLanes; ++v)
+  for (int64_t v = 0; v < vectors; ++v)
     combine(total.result, state.result, v * 64);
   k.store(next, total.maximum);
+}
+
+// The sink of a row joins its sum; `kept` is what becomes of its result.
+void AttendKernel::addSink(Value row, Value maximum, Value &sum, Value &kept) {
+  Value sink = k.load(k.f32Type, k.at(sinksOf(k.div(row, group)), k.mul(k.rem(row, group), 4)));
+  sink = k.mulF(sink, k.f32(static_cast<float>(kLog2E)));
+  Value next = k.maxF(maximum, sink);
+  auto factorOf = [&](Value of) {
+    return exp2Polynomial(k, k.broadcast(arith::SubFOp::create(k.b, of, next).getResult()));
+  };
+  kept = factorOf(maximum);
+  sum = k.fma(sum, kept, factorOf(sink));
 }
 
 void AttendKernel::finishTotals(Value queryRows) {
   k.loop(k.i64(0), queryRows, 1, [&](Value row) {
     AttendState total = totalOf(row);
-    Value sum = k.broadcast(k.reduceAdd(k.load(k.vf, total.sums)));
-    for (int64_t v = 0; v < depth / kLanes; ++v)
-      k.store(arith::DivFOp::create(k.b, k.load(k.vf, total.result, v * 64), sum), total.result, v * 64);
+    Value sum = k.broadcast(k.reduceAdd(k.load(k.vf, total.sums))), kept;
+    if (sinks)
+      addSink(row, k.load(k.f32Type, total.maximum), sum, kept);
+    // A row that sees nothing has a result of 0.
+    Value isNothing = arith::CmpFOp::create(k.b, arith::CmpFPredicate::OEQ, sum, k.splat(0.0f));
+    sum = k.select(isNothing, k.splat(1.0f), sum);
+    // Channels of all heads side by side; what is written past them is overwritten by the next row.
+    Value to = k.at(totalResults, k.mul(row, kv.getValueDim() * 4));
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value result = k.load(k.vf, total.result, v * 64);
+      if (kept)
+        result = k.mulF(result, kept);
+      k.store(arith::DivFOp::create(k.b, result, sum), to, v * 64);
+    }
   });
 }

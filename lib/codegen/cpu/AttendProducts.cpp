@@ -1,5 +1,6 @@
 // Products of attention by vectors of 16: in f32, and on pairs of bf16 as a matrix unit adds them.
 #include "lib/codegen/cpu/AttendProducts.h"
+#include "lib/codegen/cpu/AttendRows.h"
 #include "lib/codegen/cpu/DotKernels.h"
 #include "lib/codegen/cpu/Instructions.h"
 #include "lib/codegen/cpu/MatrixTiles.h"
@@ -11,28 +12,6 @@ using namespace llmc::cpu;
 namespace {
 
 constexpr int64_t kLine = 64;
-
-class PlainProducts : public AttendProducts {
-public:
-  PlainProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows, const Schedule &schedule)
-      : AttendProducts(kernel, kv, maxRows, schedule), isF16(kv.getElementType().isF16()) {}
-  void emitScores(Value queryRows, const AttendPage &current) override;
-  void emitValues(Value queryRows, const AttendPage &current) override;
-
-private:
-  Value loadCache(Value pointer, int64_t bytes) {
-    if (elementBytes == 4)
-      return k.load(k.vf, pointer, bytes);
-    if (isF16)
-      return arith::ExtFOp::create(k.b, k.vf, k.load(k.vectorOf(kLanes, k.b.getF16Type()), pointer, bytes));
-    if (elementBytes == 2)
-      return extendBf16(k, k.load(k.vectorOf(kLanes, k.b.getBF16Type()), pointer, bytes));
-    Value codes = k.load(k.vectorOf(kLanes, k.i8Type), pointer, bytes);
-    return arith::SIToFPOp::create(k.b, k.vf, arith::ExtSIOp::create(k.b, k.vi, codes));
-  }
-
-  const bool isF16;
-};
 
 class PairProducts : public AttendProducts {
 public:
@@ -65,11 +44,11 @@ private:
 } // namespace
 
 AttendProducts::AttendProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows, const Schedule &schedule)
-    : k(kernel), depth(kv.getHeadDim()), page(kv.getPage()),
-      elementBytes(kv.getElementType().getIntOrFloatBitWidth() / 8), kernelRows(schedule.kernelRows), maxRows(maxRows),
-      pairs(kv.hasPairs()) {
+    : k(kernel), kv(kv), depth(kv.getHeadDim()), page(kv.getPage()), kernelRows(schedule.kernelRows), maxRows(maxRows),
+      resultBytes(valueVectors(kv) * 64),
+      pairs(schedule.products == AttendPath::Pairs || schedule.products == AttendPath::Tiles) {
   queries = k.allocate(maxRows * depth * 4 + 64);
-  results = k.allocate(maxRows * depth * 4 + 64);
+  results = k.allocate(maxRows * resultBytes + 64);
   scores = k.allocate(maxRows * page * 4);
 }
 
@@ -77,22 +56,30 @@ Type AttendProducts::queryElement() { return pairs ? Type(k.b.getBF16Type()) : k
 
 Value AttendProducts::queryOf(Value row) { return k.at(queries, k.mul(row, depth * (pairs ? 2 : 4))); }
 
-void AttendProducts::fetch(Value half) {
+void AttendProducts::fetch(Value half, int64_t bytes) {
   constexpr int64_t streamBytes = 4096, lines = 16;
   if (k.target.prefetchBytes == 0)
     return;
-  for (int64_t start = 0; start < page * depth * elementBytes; start += streamBytes)
+  for (int64_t start = 0; start < bytes; start += streamBytes)
     for (int64_t line = 0; line < lines; ++line)
       k.prefetch(half, start + line * kLine, KernelBuilder::Cache::Second);
 }
 
 std::unique_ptr<AttendProducts> AttendProducts::create(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows,
                                                        const Schedule &schedule) {
-  if (schedule.instruction == rowOf(Instruction::TileDotBf16).name && usesPairTiles(kernel))
-    return makeTiledAttendProducts(kernel, kv, maxRows, schedule);
-  if (kv.hasPairs())
+  switch (schedule.products) {
+  case AttendPath::Tiles:
+    if (usesPairTiles(kernel))
+      return makeTiledAttendProducts(kernel, kv, maxRows, schedule);
+    [[fallthrough]];
+  case AttendPath::Pairs:
     return std::make_unique<PairProducts>(kernel, kv, maxRows, schedule);
-  return std::make_unique<PlainProducts>(kernel, kv, maxRows, schedule);
+  case AttendPath::Panels:
+    return std::make_unique<PlainProducts>(kernel, kv, maxRows, schedule);
+  case AttendPath::Rows:
+    return std::make_unique<RowProducts>(kernel, kv, maxRows, schedule);
+  }
+  llvm_unreachable("a path without products");
 }
 
 //===-- f32
@@ -101,7 +88,7 @@ std::unique_ptr<AttendProducts> AttendProducts::create(KernelBuilder &kernel, ll
 void PlainProducts::emitScores(Value queryRows, const AttendPage &current) {
   k.rowGroups(queryRows, kernelRows, [&](int64_t rows, Value first) {
     Value input = k.at(queries, k.mul(first, depth * 4)), output = scoresOf(first);
-    int64_t panelBytes = depth * kLanes * elementBytes;
+    int64_t elementBytes = keyElement.getIntOrFloatBitWidth() / 8, panelBytes = depth * kLanes * elementBytes;
     emitPasses(k, page / kLanes, vectorsPerPass(rows, k.target), 1, panelBytes, current.keys,
                [&](Value base, ArrayRef<int64_t> offsets, Value firstVector) {
                  int64_t count = offsets.size();
@@ -110,7 +97,7 @@ void PlainProducts::emitScores(Value queryRows, const AttendPage &current) {
                    SmallVector<Value> acc(carried), keys;
                    Value at = k.at(base, k.mul(channel, kLanes * elementBytes));
                    for (int64_t offset : offsets)
-                     keys.push_back(loadCache(at, offset));
+                     keys.push_back(loadAsF32(k, keyElement, at, offset));
                    for (int64_t r = 0; r < rows; ++r) {
                      Value x = k.broadcast(k.load(k.f32Type, k.at(input, k.mul(channel, 4)), r * depth * 4));
                      for (int64_t v = 0; v < count; ++v)
@@ -126,10 +113,14 @@ void PlainProducts::emitScores(Value queryRows, const AttendPage &current) {
   });
 }
 
+Value PlainProducts::valueAt(const AttendPage &current, Value j) {
+  return k.at(current.values, k.mul(j, kv.getValueDim() * valueElement.getIntOrFloatBitWidth() / 8));
+}
+
 void PlainProducts::emitValues(Value queryRows, const AttendPage &current) {
   k.rowGroups(queryRows, kernelRows, [&](int64_t rows, Value first) {
     Value weights = scoresOf(first), output = resultOf(first);
-    int64_t vectors = depth / kLanes, vectorBytes = kLanes * elementBytes;
+    int64_t vectors = valueVectors(kv), vectorBytes = kLanes * valueElement.getIntOrFloatBitWidth() / 8;
     int64_t perPass = vectorsPerPass(rows, k.target);
     int64_t passes = (vectors + perPass - 1) / perPass, per = (vectors + passes - 1) / passes;
     for (int64_t from = 0; from < vectors; from += per) {
@@ -137,12 +128,12 @@ void PlainProducts::emitValues(Value queryRows, const AttendPage &current) {
       SmallVector<Value> init;
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t v = 0; v < count; ++v)
-          init.push_back(k.load(k.vf, output, r * depth * 4 + (from + v) * 64));
+          init.push_back(k.load(k.vf, output, r * resultBytes + (from + v) * 64));
       auto sums = k.loop(k.i64(0), current.valid, 1, init, [&](Value j, ValueRange carried) {
         SmallVector<Value> acc(carried), values;
-        Value at = k.at(current.values, k.mul(j, depth * elementBytes));
+        Value at = valueAt(current, j);
         for (int64_t v = from; v < from + count; ++v)
-          values.push_back(loadCache(at, v * vectorBytes));
+          values.push_back(loadAsF32(k, valueElement, at, v * vectorBytes, valueWidth - v * kLanes));
         for (int64_t r = 0; r < rows; ++r) {
           Value p = k.broadcast(k.load(k.f32Type, k.at(weights, k.mul(j, 4)), r * page * 4));
           for (int64_t v = 0; v < count; ++v)
@@ -152,7 +143,7 @@ void PlainProducts::emitValues(Value queryRows, const AttendPage &current) {
       });
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t v = 0; v < count; ++v)
-          k.store(sums[r * count + v], output, r * depth * 4 + (from + v) * 64);
+          k.store(sums[r * count + v], output, r * resultBytes + (from + v) * 64);
     }
   });
 }

@@ -1,21 +1,14 @@
 // The two products of attention over one page: queries times keys, and probabilities times values. How they round and
 // in which order they add is the cache's (see tile.attend), what computes them the schedule's.
 #pragma once
-#include "dialects/tile/TileDialect.h"
-#include "lib/codegen/cpu/KernelBuilder.h"
+#include "lib/codegen/cpu/CachePages.h"
 #include "lib/codegen/cpu/Schedule.h"
 #include <memory>
 
 namespace llmc::cpu {
 
-// One page as the query heads of one key-value head see it.
-struct AttendPage {
-  mlir::Value keys, values;
-  mlir::Value nextKeys;               // of the page to come, or the same again
-  mlir::Value keyScales, valueScales; // of the codes of i8, f32 for each position; null otherwise
-  mlir::Value base;                   // position of its first key
-  mlir::Value valid;                  // positions that hold something by the end of this step
-};
+// Vectors of 16 that hold the channels of a value.
+inline int64_t valueVectors(llm::KvType kv) { return (kv.getValueDim() + kLanes - 1) / kLanes; }
 
 class AttendProducts {
 public:
@@ -24,16 +17,17 @@ public:
                                                 const Schedule &schedule);
   virtual ~AttendProducts() = default;
 
-  // Where query row r goes, D elements of `queryElement`; where its scores of a page lie, f32; its result, D of f32.
+  // Where query row r goes, D elements of `queryElement`; where its scores of a page lie, f32; its result, whole
+  // vectors of f32.
   mlir::Value queryOf(mlir::Value row);
   mlir::Value scoresOf(mlir::Value row) { return k.at(scores, k.mul(row, page * 4)); }
-  mlir::Value resultOf(mlir::Value row) { return k.at(results, k.mul(row, depth * 4)); }
+  mlir::Value resultOf(mlir::Value row) { return k.at(results, k.mul(row, resultBytes)); }
   mlir::Type queryElement();
   bool roundsProbabilities() const { return pairs; }
 
   // Starts to fetch keys or values of a page that are read next: the first lines of each 4 KiB, where streams of the
   // hardware end.
-  void fetch(mlir::Value half);
+  void fetch(mlir::Value half, int64_t bytes);
 
   // Before an item whose queries are in place; after all items of the task.
   virtual void beginItem(mlir::Value queryRows) {}
@@ -51,9 +45,26 @@ public:
 protected:
   AttendProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows, const Schedule &schedule);
   KernelBuilder &k;
-  const int64_t depth, page, elementBytes, kernelRows, maxRows;
+  const llm::KvType kv;
+  const int64_t depth, page, kernelRows, maxRows, resultBytes; // of a key: channels; of a row's result: bytes
   const bool pairs;
   mlir::Value queries, scores, results;
+};
+
+// Both products in f32, one fused multiply-add after the other: keys in panels, values in rows of any element type.
+class PlainProducts : public AttendProducts {
+public:
+  PlainProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows, const Schedule &schedule)
+      : AttendProducts(kernel, kv, maxRows, schedule), keyElement(kv.getElementType()),
+        valueElement(kv.getElementType()), valueWidth(kv.getValueDim()) {}
+  void emitScores(mlir::Value queryRows, const AttendPage &current) override;
+  void emitValues(mlir::Value queryRows, const AttendPage &current) override;
+
+protected:
+  // The value of position j of the page.
+  virtual mlir::Value valueAt(const AttendPage &current, mlir::Value j);
+  mlir::Type keyElement, valueElement; // as the products read them
+  int64_t valueWidth;                  // elements that may be read from the beginning of a value on
 };
 
 // Both products by matrix tiles.

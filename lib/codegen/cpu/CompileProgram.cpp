@@ -18,8 +18,6 @@ using namespace llmc::cpu;
 
 namespace {
 
-constexpr const char *kShapeNames[] = {"rows", "dot", "quantized_dot", "attend", "recurrent"};
-
 // The unit in textual form, which is all that its object depends on.
 UnitText textOf(StringRef name, ModuleOp module, const CompileOptions &options) {
   UnitText unit{name.str(), ""};
@@ -57,9 +55,9 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
       return failure();
     result.scratchBytes = std::max(result.scratchBytes, *scratch);
     numbers[task] = static_cast<int32_t>(result.kernels.size());
-    result.kernels.push_back({task.getSymName().str(), kShapeNames[static_cast<int>(schedule->shape)],
-                              schedule->instruction, schedule->reason, schedule->rowBlock, schedule->kernelRows,
-                              schedule->tileRows, costOf(task), layers.lookup(task)});
+    result.kernels.push_back({task.getSymName().str(), nameOf(schedule->shape).str(), schedule->instruction,
+                              schedule->reason, schedule->rowBlock, schedule->kernelRows, schedule->tileRows,
+                              costOf(task), layers.lookup(task)});
     units.push_back(textOf(task.getSymName(), *module, options));
   }
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(program.getContext()));

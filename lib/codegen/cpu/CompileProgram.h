@@ -20,7 +20,7 @@ struct CompileOptions {
 // What was chosen for one task, for the dispatch manifest.
 struct KernelChoice {
   std::string task;
-  std::string shape;       // "rows", "dot", "quantized_dot", "attend", "recurrent"
+  std::string shape;       // "rows", "dot", "quantized_dot", "attend", "recurrent", "select"
   std::string instruction; // "vdpbf16ps", "fma", ...
   std::string reason;
   int64_t rowBlock = 0, kernelRows = 0, tileRows = 0;

@@ -161,6 +161,32 @@ Value llmc::cpu::extendBf16(KernelBuilder &k, Value vector) {
   return k.bitcast(arith::ShLIOp::create(k.b, wide, k.splatInt(16)), k.vf);
 }
 
+// Masks of bytes and of halves are not instructions of every target: half a vector is read as such.
+static Value loadPart(KernelBuilder &k, Type element, Value pointer, int64_t readable) {
+  if (readable >= kLanes)
+    return k.load(k.vectorOf(kLanes, element), pointer);
+  if (readable != kLanes / 2)
+    return k.maskedLoad(k.vectorOf(kLanes, element), pointer, k.laneMask(readable));
+  VectorType half = k.vectorOf(kLanes / 2, element);
+  Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(half));
+  SmallVector<int64_t> lanes;
+  for (int64_t lane = 0; lane < kLanes; ++lane)
+    lanes.push_back(lane);
+  return vector::ShuffleOp::create(k.b, k.load(half, pointer), zero, lanes);
+}
+
+Value llmc::cpu::loadAsF32(KernelBuilder &k, Type element, Value pointer, int64_t bytes, int64_t readable) {
+  Type read = element.getIntOrFloatBitWidth() == 16 ? k.i16Type : element;
+  Value loaded = loadPart(k, read, k.at(pointer, bytes), readable);
+  if (element.isF32())
+    return loaded;
+  if (element.isF16())
+    return arith::ExtFOp::create(k.b, k.vf, k.bitcast(loaded, k.vectorOf(kLanes, element)));
+  if (element.isBF16())
+    return extendBf16(k, loaded);
+  return arith::SIToFPOp::create(k.b, k.vf, arith::ExtSIOp::create(k.b, k.vi, loaded));
+}
+
 Value llmc::cpu::exp2Polynomial(KernelBuilder &k, Value x) {
   // Minimax on [-1/2, 1/2] with the constant fixed to 1.
   constexpr float kCoefficients[] = {0.00132647271f, 0.00967151265f, 0.0555073374f, 0.240222421f, 0.693146978f, 1.0f};

@@ -47,6 +47,9 @@ mlir::Value sumOfProducts(KernelBuilder &kernel, mlir::Value x, bool xSigned, ml
 // f32[16] -> bf16[16], to nearest even, NaN stays NaN.
 mlir::Value roundToBf16(KernelBuilder &kernel, mlir::Value vector);
 mlir::Value extendBf16(KernelBuilder &kernel, mlir::Value vector);
+// Sixteen elements of f32, bf16, f16 or i8 (codes) as f32. Where fewer than 16 may be read the others are 0.
+mlir::Value loadAsF32(KernelBuilder &kernel, mlir::Type element, mlir::Value pointer, int64_t bytes = 0,
+                      int64_t readable = kLanes);
 // Rounded to nearest even, still f32; for finite numbers that are not negative.
 mlir::Value roundPositiveToBf16(KernelBuilder &kernel, mlir::Value vector);
 // 2^x for x <= 0; exactly 1 at 0; about 2^-126 below -126. Relative error at most 1.4 * 2^-23.

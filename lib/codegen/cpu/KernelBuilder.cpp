@@ -53,6 +53,9 @@ Value KernelBuilder::max(Value x, Value y) { return arith::MaxSIOp::create(b, x,
 Value KernelBuilder::ceilDiv(Value x, int64_t y) { return div(add(x, y - 1), y); }
 Value KernelBuilder::less(Value x, Value y) { return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y); }
 Value KernelBuilder::equal(Value x, Value y) { return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y); }
+Value KernelBuilder::inverted(Value condition) {
+  return arith::XOrIOp::create(b, condition, arith::ConstantOp::create(b, b.getBoolAttr(true)));
+}
 Value KernelBuilder::select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, condition, x, y); }
 
 Value KernelBuilder::at(Value pointer, Value bytes) {
@@ -91,14 +94,16 @@ Value KernelBuilder::laneMask(int64_t lanes) {
     bits[lane] = true;
   return arith::ConstantOp::create(b, DenseElementsAttr::get(vectorOf(kLanes, b.getI1Type()), ArrayRef<bool>(bits)));
 }
-Value KernelBuilder::laneMask(Value limit) {
+Value KernelBuilder::iota() {
   SmallVector<int32_t> lanes;
   for (int32_t lane = 0; lane < kLanes; ++lane)
     lanes.push_back(lane);
-  Value iota = arith::ConstantOp::create(b, DenseElementsAttr::get(vi, ArrayRef<int32_t>(lanes)));
+  return arith::ConstantOp::create(b, DenseElementsAttr::get(vi, ArrayRef<int32_t>(lanes)));
+}
+Value KernelBuilder::laneMask(Value limit) {
   Value clamped = min(max(limit, i64(0)), i64(kLanes));
   Value narrow = arith::TruncIOp::create(b, i32Type, clamped);
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, iota, broadcast(narrow));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, iota(), broadcast(narrow));
 }
 
 Value KernelBuilder::allocate(int64_t bytes) {
@@ -173,6 +178,18 @@ void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
   body();
+}
+
+SmallVector<Value> KernelBuilder::repeat(ValueRange init, RepeatBody body) {
+  auto loop = scf::WhileOp::create(b, init.getTypes(), init);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Location> locations(init.size(), b.getLoc());
+  Block *before = b.createBlock(&loop.getBefore(), {}, init.getTypes(), locations);
+  auto [condition, values] = body(before->getArguments());
+  scf::ConditionOp::create(b, condition, values);
+  Block *after = b.createBlock(&loop.getAfter(), {}, init.getTypes(), locations);
+  scf::YieldOp::create(b, after->getArguments());
+  return SmallVector<Value>(loop.getResults());
 }
 
 void KernelBuilder::rowGroups(Value count, int64_t group, llvm::function_ref<void(int64_t, Value)> body) {

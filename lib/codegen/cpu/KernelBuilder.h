@@ -48,6 +48,7 @@ public:
   mlir::Value ceilDiv(mlir::Value a, int64_t b);
   mlir::Value less(mlir::Value a, mlir::Value b);
   mlir::Value equal(mlir::Value a, mlir::Value b);
+  mlir::Value inverted(mlir::Value condition);
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
 
   // Memory. Offsets are bytes; vectors need the alignment of their element only.
@@ -63,6 +64,7 @@ public:
   // True in the first `lanes` lanes; or where lane < limit (i64).
   mlir::Value laneMask(int64_t lanes);
   mlir::Value laneMask(mlir::Value limit);
+  mlir::Value iota(); // 0 .. 15
   // Memory of this function: on the stack when small, else in the worker's scratch. 64-byte aligned.
   mlir::Value allocate(int64_t bytes);
   // Bytes of the worker's scratch that `allocate` has given out.
@@ -86,6 +88,9 @@ public:
                                       LoopBody body);
   void loop(mlir::Value from, mlir::Value to, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
+  // Runs `body` at least once, and again with the values it returns while its condition holds; returns the last ones.
+  using RepeatBody = llvm::function_ref<std::pair<mlir::Value, llvm::SmallVector<mlir::Value>>(mlir::ValueRange)>;
+  llvm::SmallVector<mlir::Value> repeat(mlir::ValueRange init, RepeatBody body);
   // Calls `body(rows, first)` for groups of `group` rows of 0 .. count - 1 and once, with a smaller static number of
   // rows, for what is left.
   void rowGroups(mlir::Value count, int64_t group, llvm::function_ref<void(int64_t, mlir::Value)> body);

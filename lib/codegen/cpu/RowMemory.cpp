@@ -1,4 +1,5 @@
 // The part of RowProgram that writes rows, caches and records, and that gathers rows of packed weights.
+#include "lib/codegen/cpu/CachePages.h"
 #include "lib/codegen/cpu/DotKernels.h"
 #include "lib/codegen/cpu/Instructions.h"
 #include "lib/codegen/cpu/RowProgram.h"
@@ -81,59 +82,51 @@ void RowProgram::emitWhen(tile::WhenOp op) {
 }
 
 void RowProgram::emitAppend(tile::AppendOp op) {
-  llm::KvType kv = op.getKv().getType();
-  int64_t page = kv.getPage(), panel = kv.getPanel(), depth = kv.getHeadDim();
-  int64_t bytes = kv.getElementType().getIntOrFloatBitWidth() / 8;
+  CachePages pages(k, task, op.getKv());
+  llm::KvType kv = pages.type;
+  int64_t page = kv.getPage(), panel = kv.getPanel(), bytes = pages.elementBytes, channels = sizeOf(op.getValue());
+  bool isKey = op.getHalf() == tile::KvHalf::Key;
   Value row = scalar(op.getRow()), head = scalar(op.getHead());
-  Value rowBytes = k.mul(row, 4);
-  auto batchArray = [&](int64_t field) { return k.load(k.pointerType, task.batch, field); };
-  Value position = k.loadInt(k.at(batchArray(offsetof(llmc_batch, positions)), rowBytes));
-  Value sequence = k.loadInt(k.at(batchArray(offsetof(llmc_batch, token_sequence)), rowBytes));
-  Value stride = k.loadInt(task.batch, offsetof(llmc_batch, page_table_stride));
-  Value entry = k.add(k.mul(sequence, stride), k.div(position, page));
-  Value pageIndex = k.loadInt(k.at(batchArray(offsetof(llmc_batch, page_table)), k.mul(entry, 4)));
-  Value slot = k.rem(position, page);
-  Value base = k.at(task.operands.lookup(op.getKv()), k.mul(pageIndex, task.plan.pageBytes));
+  Value position = pages.positionOf(row), slot = k.rem(position, page);
+  Value base = pages.pageOf(pages.sequenceOf(row), k.div(position, page));
+  Value half = isKey ? pages.keysOf(base, head) : pages.valuesOf(base, head);
 
-  Value buffer = k.allocate((depth + 2 * kLanes) * bytes);
-  bool isCodes = kv.getElementType().isInteger(8), isKey = op.getHalf() == tile::KvHalf::Key;
-  if (isCodes) {
-    Value scales = k.add(k.mul(isKey ? head : k.add(head, kv.getHeads()), page), slot);
-    quantizeForCache(op.getValue(), buffer, k.at(k.at(base, 2 * kv.getHeads() * page * depth), k.mul(scales, 4)));
+  Value buffer = k.allocate((channels + 2 * kLanes) * bytes);
+  if (kv.getElementType().isInteger(8)) {
+    Value scales = isKey ? pages.keyScalesOf(base, head) : pages.valueScalesOf(base, head);
+    quantizeForCache(op.getValue(), buffer, k.at(scales, k.mul(slot, 4)));
   } else if (kv.getElementType().isF16()) {
-    Value wide = k.allocate((depth + 2 * kLanes) * 4);
+    Value wide = k.allocate((channels + 2 * kLanes) * 4);
     evaluateInto(op.getValue(), wide, k.f32Type, /*paddedSize=*/0);
-    for (int64_t at = 0; at < depth; at += kLanes)
+    for (int64_t at = 0; at < channels; at += kLanes)
       k.store(arith::TruncFOp::create(k.b, k.vectorOf(kLanes, k.b.getF16Type()), k.load(k.vf, wide, at * 4)), buffer,
               at * 2);
   } else {
     evaluateInto(op.getValue(), buffer, kv.getElementType(), /*paddedSize=*/0);
   }
-  // `width` bytes at a time, `stride` apart.
+  // `width` bytes at a time, `stride` apart, from element `element` of the half on.
   auto scatter = [&](Value from, Value element, int64_t count, int64_t width, int64_t stride) {
-    Value target = k.at(base, k.mul(element, bytes));
+    Value target = k.at(half, k.mul(element, bytes));
     Type stored = width == 1 ? k.i8Type : width == 2 ? k.i16Type : k.i32Type;
     k.loop(k.i64(0), k.i64(count), 1, [&](Value index) {
       k.store(k.load(stored, k.at(from, k.mul(index, width))), k.at(target, k.mul(index, stride)));
     });
   };
   if (!isKey && !kv.hasPairs())
-    return scatter(buffer, k.add(k.mul(k.add(head, kv.getHeads()), page * depth), k.mul(slot, depth)), depth, bytes,
-                   bytes);
+    return scatter(buffer, k.mul(slot, channels), channels, bytes, bytes);
   if (!isKey) {
     // A value is every other element of its pair of positions, in each panel of channels.
-    Value element =
-        k.add(k.mul(k.add(head, kv.getHeads()), page * depth), k.add(k.mul(k.div(slot, 2), 2 * panel), k.rem(slot, 2)));
-    k.loop(k.i64(0), k.i64(depth / panel), 1, [&](Value channels) {
-      scatter(k.at(buffer, k.mul(channels, panel * bytes)), k.add(element, k.mul(channels, panel * page)), panel, bytes,
+    Value element = k.add(k.mul(k.div(slot, 2), 2 * panel), k.rem(slot, 2));
+    k.loop(k.i64(0), k.i64(channels / panel), 1, [&](Value block) {
+      scatter(k.at(buffer, k.mul(block, panel * bytes)), k.add(element, k.mul(block, panel * page)), panel, bytes,
               2 * bytes);
     });
     return;
   }
   // A key is one column of its panel: its channels, or pairs of them, lie `panel` of those apart.
   int64_t unit = kv.hasPairs() ? 2 : 1;
-  Value element = k.add(k.mul(k.div(slot, panel), depth * panel), k.mul(k.rem(slot, panel), unit));
-  scatter(buffer, k.add(k.mul(head, page * depth), element), depth / unit, unit * bytes, unit * panel * bytes);
+  Value element = k.add(k.mul(k.div(slot, panel), channels * panel), k.mul(k.rem(slot, panel), unit));
+  scatter(buffer, element, channels / unit, unit * bytes, unit * panel * bytes);
 }
 
 void RowProgram::quantizeForCache(Value tile, Value codes, Value scale) {

@@ -215,11 +215,10 @@ void RowProgram::prepare(Value tile) {
     bindMemory(quantize.getScales(), scales);
     return;
   }
-  if (isa<tile::DotOp, tile::ScaledDotOp, tile::AttendOp, tile::RecurOp, tile::ConvolveOp>(op))
-    return error(
-        op,
-        "is used before it is computed: a task holds one dot, attend, recur or convolve, and nothing that feeds it may "
-        "depend on its result");
+  if (isa<tile::DotOp, tile::ScaledDotOp, tile::AttendOp, tile::SelectPositionsOp, tile::RecurOp, tile::ConvolveOp>(op))
+    return error(op,
+                 "is used before it is computed: a task holds one dot, attend, select_positions, recur or convolve, "
+                 "and nothing that feeds it may depend on its result");
   if (task.kept.contains(tile))
     return keep(tile);
   prepareOperands(op);

@@ -10,7 +10,7 @@ using namespace llmc::cpu;
 namespace {
 
 constexpr int64_t kMaxRowBlock = 128, kMaxTiledRowBlock = 256;
-constexpr StringLiteral kShapeNames[] = {"rows", "dot", "quantized_dot", "attend", "recurrent"};
+constexpr StringLiteral kShapeNames[] = {"rows", "dot", "quantized_dot", "attend", "recurrent", "select"};
 
 int64_t registersPerVector(const CpuTarget &target) { return 512 / target.vectorBits; }
 
@@ -68,21 +68,53 @@ Schedule chooseQuantized(llm::WeightType weight, const CpuTarget &target) {
   return schedule;
 }
 
+// Products of one query row over an item cost as much as turning its page's rows into panels costs for sixteen of them.
+constexpr int64_t kRowsOfLatentItem = 64;
+constexpr StringLiteral kPathNames[] = {"tiles", "pairs", "panels", "rows"};
+
+// The path follows from the cache, which says how elements round; only tiles are the target's choice.
+AttendPath choosePath(llm::KvType kv, bool selects, const CpuTarget &target) {
+  if (kv.getLatent() || selects)
+    return AttendPath::Rows;
+  if (!kv.hasPairs())
+    return AttendPath::Panels;
+  bool wholeTiles = kv.getHeadDim() % kTileDepth == 0 && kv.getPage() % kTileDepth == 0;
+  return target.hasBf16Tiles && wholeTiles ? AttendPath::Tiles : AttendPath::Pairs;
+}
+
 Schedule chooseAttend(tile::AttendOp op, const CpuTarget &target) {
   Schedule schedule;
   schedule.shape = TaskShape::Attend;
   llm::KvType kv = op.getKv().getType();
   int64_t heads = op.getQuery().getType().getDimSize(0) / kv.getHeadDim();
-  bool tiles =
-      target.hasBf16Tiles && kv.hasPairs() && kv.getHeadDim() % kTileDepth == 0 && kv.getPage() % kTileDepth == 0;
+  schedule.products = choosePath(kv, static_cast<bool>(op.getSelected()), target);
+  bool tiles = schedule.products == AttendPath::Tiles;
   schedule.instruction = tiles ? "tdpbf16ps" : "fma";
   // Even and odd elements of pairs have accumulators of their own.
   bool wide = target.vectorRegisters == 32;
-  schedule.kernelRows = tiles ? kTileRows : kv.hasPairs() ? (wide ? 6 : 3) : (wide ? 12 : 4);
+  schedule.kernelRows = tiles ? kTileRows : schedule.products == AttendPath::Pairs ? (wide ? 6 : 3) : (wide ? 12 : 4);
   // Query rows share each page's keys and values: enough to hide its loads, few enough for small batches. Tiles are so
   // fast that the pages must come from beyond the first-level cache five times less often.
-  schedule.rowBlock = std::max<int64_t>(1, (tiles ? 128 : 24) / heads);
+  int64_t queryRows = tiles ? 128 : schedule.products == AttendPath::Rows ? kRowsOfLatentItem : 24;
+  schedule.rowBlock = op.getSelected() ? 1 : std::max<int64_t>(1, queryRows / heads);
   schedule.reason = std::to_string(heads) + " query heads per key-value head";
+  if (schedule.products == AttendPath::Rows)
+    schedule.reason +=
+        op.getSelected() ? ", selected positions gathered as f32" : ", latent rows turned into panels of f32";
+  return schedule;
+}
+
+// Every row keeps the best positions it has seen.
+Schedule chooseSelect(tile::SelectPositionsOp op, const CpuTarget &target) {
+  Schedule schedule;
+  schedule.shape = TaskShape::Select;
+  int64_t heads = op.getWeights().getType().getDimSize(0);
+  schedule.products = choosePath(op.getKv().getType(), /*selects=*/false, target);
+  bool tiles = schedule.products == AttendPath::Tiles, wide = target.vectorRegisters == 32;
+  schedule.instruction = tiles ? "tdpbf16ps" : "fma";
+  schedule.kernelRows = tiles ? kTileRows : schedule.products == AttendPath::Pairs ? (wide ? 6 : 3) : (wide ? 12 : 4);
+  schedule.rowBlock = std::max<int64_t>(1, kRowsOfLatentItem / heads);
+  schedule.reason = std::to_string(heads) + " heads of an indexer";
   return schedule;
 }
 
@@ -105,6 +137,8 @@ Schedule choose(tile::TaskOp task, const CpuTarget &target) {
     return chooseAttend(findOp<tile::AttendOp>(task), target);
   case TaskShape::Recurrent:
     return chooseRecurrent(task);
+  case TaskShape::Select:
+    return chooseSelect(findOp<tile::SelectPositionsOp>(task), target);
   case TaskShape::Rows:
     break;
   }
@@ -123,20 +157,27 @@ TaskShape llmc::cpu::shapeOf(tile::TaskOp task) {
     return TaskShape::QuantizedDot;
   if (findOp<tile::RecurOp>(task) || findOp<tile::ConvolveOp>(task))
     return TaskShape::Recurrent;
+  if (findOp<tile::SelectPositionsOp>(task))
+    return TaskShape::Select;
   return findOp<tile::AttendOp>(task) ? TaskShape::Attend : TaskShape::Rows;
 }
+
+StringRef llmc::cpu::nameOf(TaskShape shape) { return kShapeNames[static_cast<int>(shape)]; }
 
 DictionaryAttr llmc::cpu::chooseSchedule(tile::TaskOp task, const CpuTarget &target) {
   Schedule schedule = choose(task, target);
   Builder b(task.getContext());
-  return b.getDictionaryAttr({
+  SmallVector<NamedAttribute> attributes = {
       b.getNamedAttr("instruction", b.getStringAttr(schedule.instruction)),
       b.getNamedAttr("kernel_rows", b.getI64IntegerAttr(schedule.kernelRows)),
       b.getNamedAttr("reason", b.getStringAttr(schedule.reason)),
       b.getNamedAttr("row_block", b.getI64IntegerAttr(schedule.rowBlock)),
-      b.getNamedAttr("shape", b.getStringAttr(kShapeNames[static_cast<int>(schedule.shape)])),
+      b.getNamedAttr("shape", b.getStringAttr(nameOf(schedule.shape))),
       b.getNamedAttr("tile_rows", b.getI64IntegerAttr(schedule.tileRows)),
-  });
+  };
+  if (schedule.shape == TaskShape::Attend || schedule.shape == TaskShape::Select)
+    attributes.push_back(b.getNamedAttr("products", b.getStringAttr(kPathNames[static_cast<int>(schedule.products)])));
+  return b.getDictionaryAttr(attributes);
 }
 
 FailureOr<Schedule> llmc::cpu::scheduleOf(tile::TaskOp task, const CpuTarget &target) {
@@ -160,6 +201,12 @@ FailureOr<Schedule> llmc::cpu::scheduleOf(tile::TaskOp task, const CpuTarget &ta
   schedule.kernelRows = kernelRows.getInt();
   schedule.instruction = instruction.str();
   schedule.reason = reason ? reason.str() : "";
+  schedule.products = choose(task, target).products;
+  auto products = attr.getAs<StringAttr>("products");
+  StringRef chosen = kPathNames[static_cast<int>(schedule.products)];
+  if (products && products != chosen)
+    return task.emitOpError() << "has schedule " << attr << ", but its cache is multiplied by " << chosen << " on "
+                              << target.name;
   return schedule;
 }
 

@@ -5,18 +5,24 @@
 
 namespace llmc::cpu {
 
-enum class TaskShape { Rows, Dot, QuantizedDot, Attend, Recurrent };
+enum class TaskShape { Rows, Dot, QuantizedDot, Attend, Recurrent, Select };
+
+// What makes the products of attention: matrix tiles of bf16 pairs; vectors of the same pairs; f32, keys in panels;
+// f32, keys in rows (latent caches, selected positions).
+enum class AttendPath { Tiles, Pairs, Panels, Rows };
 
 struct Schedule {
   TaskShape shape = TaskShape::Rows;
-  int64_t rowBlock = 1;    // rows whose inputs are prepared together
-  int64_t kernelRows = 1;  // rows of the largest kernel; what is left over runs on smaller ones
-  int64_t tileRows = 0;    // rows of matrix tiles, which serve blocks of more than half as many; 0: none
-  std::string instruction; // what multiplies: "vdpbf16ps", "fma", ...
+  int64_t rowBlock = 1;   // rows whose inputs are prepared together
+  int64_t kernelRows = 1; // rows of the largest kernel; what is left over runs on smaller ones
+  int64_t tileRows = 0;   // rows of matrix tiles, which serve blocks of more than half as many; 0: none
+  AttendPath products = AttendPath::Panels; // of attention
+  std::string instruction;                  // what multiplies: "vdpbf16ps", "fma", ...
   std::string reason;
 };
 
 TaskShape shapeOf(tile::TaskOp task);
+llvm::StringRef nameOf(TaskShape shape); // "rows", "dot", "quantized_dot", "attend", "recurrent", "select"
 
 // The schedule attribute of a task: {shape, row_block, kernel_rows, tile_rows, instruction, reason}.
 mlir::DictionaryAttr chooseSchedule(tile::TaskOp task, const CpuTarget &target);

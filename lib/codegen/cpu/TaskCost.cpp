@@ -67,10 +67,21 @@ private:
 
   void countAttend(tile::AttendOp op, int64_t times) {
     llm::KvType kv = op.getKv().getType();
-    // Scores and weighted values: two products for every channel of every query head.
-    cost.positionProducts += 4 * elementsOf(op.getQuery().getType()) * times;
-    cost.positionBytes += 2 * kv.getHeadDim() * elementBytes(kv.getElementType()) * times;
-    cost.window = static_cast<int64_t>(op.getWindow());
+    // Scores and weighted values: a product for every channel of every query head. Columns that share a key-value head
+    // read it together.
+    cost.positionProducts += 2 * (elementsOf(op.getQuery().getType()) + elementsOf(op.getType())) * times;
+    cost.positionBytes +=
+        (kv.getHeadDim() + kv.storedValueDim()) * elementBytes(kv.getElementType()) * std::min(times, kv.getHeads());
+    for (int64_t bound : {static_cast<int64_t>(op.getWindow()), static_cast<int64_t>(op.getChunk()),
+                          op.getSelected() ? elementsOf(op.getSelected().getType()) : 0})
+      if (bound > 0)
+        cost.window = cost.window ? std::min(cost.window, bound) : bound;
+  }
+
+  void countSelect(tile::SelectPositionsOp op) {
+    llm::KvType kv = op.getKv().getType();
+    cost.positionProducts += 2 * (elementsOf(op.getQuery().getType()) + elementsOf(op.getWeights().getType()));
+    cost.positionBytes += kv.getHeadDim() * elementBytes(kv.getElementType());
   }
 
   // A few operations for every element of the state that the tile covers, which is read and written once for all rows
@@ -102,6 +113,7 @@ private:
         .Case([&](tile::AttendOp attend) { countAttend(attend, times); })
         .Case([&](tile::RecurOp recur) { countRecur(recur, times); })
         .Case([&](tile::ConvolveOp convolve) { countConvolve(convolve, times); })
+        .Case([&](tile::SelectPositionsOp select) { countSelect(select); })
         .Case([&](tile::LoadOp load) { cost.rowBytes += 4 * elementsOf(load.getType()) * times; })
         .Case([&](tile::StoreOp store) { cost.rowBytes += 4 * elementsOf(store.getValue().getType()) * times; })
         .Case([&](tile::LoadVectorOp load) { cost.weightBytes += 4 * elementsOf(load.getType()) * times; })

@@ -4,6 +4,7 @@
 #include "lib/codegen/cpu/CompileUnits.h"
 #include "lib/codegen/cpu/DotTask.h"
 #include "lib/codegen/cpu/RecurrentTask.h"
+#include "lib/codegen/cpu/SelectTask.h"
 #include "runtime/llmc_abi.h"
 
 using namespace mlir;
@@ -43,6 +44,8 @@ LogicalResult TaskEmitter::emit() {
     return emitAttendTask(k, task, schedule);
   case TaskShape::Recurrent:
     return emitRecurrentTask(k, task);
+  case TaskShape::Select:
+    return emitSelectTask(k, task, schedule);
   }
   return failure();
 }

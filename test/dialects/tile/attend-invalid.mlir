@@ -18,7 +18,7 @@ tile.task @attend_c2 rows(%row, %column of 1) (%a: !tile.rows<6>, %kv: !llm.kv<1
 
 tile.task @attend_c3 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
   %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
-  // expected-error@+1 {{'tile.attend' op has scale -1.000000e+00, softcap 0.000000e+00 and window 0, expected finite numbers, a positive scale and no negative value}}
+  // expected-error@+1 {{'tile.attend' op has scale -1.000000e+00, softcap 0.000000e+00, window 0 and chunk 0, expected finite numbers, a positive scale and no negative value}}
   %o = tile.attend %x, %kv[%column], %batch[%row] {scale = -1.0 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
 }
 
@@ -26,7 +26,7 @@ tile.task @attend_c3 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1
 
 tile.task @attend_c3_infinite rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
   %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
-  // expected-error@+1 {{'tile.attend' op has scale INF, softcap 0.000000e+00 and window 0, expected finite numbers, a positive scale and no negative value}}
+  // expected-error@+1 {{'tile.attend' op has scale INF, softcap 0.000000e+00, window 0 and chunk 0, expected finite numbers, a positive scale and no negative value}}
   %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 0x7F800000 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
 }
 
@@ -34,7 +34,7 @@ tile.task @attend_c3_infinite rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: 
 
 tile.task @attend_c3_window rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
   %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
-  // expected-error@+1 {{'tile.attend' op has scale 1.000000e+00, softcap 0.000000e+00 and window -5, expected finite numbers, a positive scale and no negative value}}
+  // expected-error@+1 {{'tile.attend' op has scale 1.000000e+00, softcap 0.000000e+00, window -5 and chunk 0, expected finite numbers, a positive scale and no negative value}}
   %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = -5 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
 }
 
@@ -48,9 +48,35 @@ tile.task @attend_c4 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1
 
 // -----
 
-// Two heads of 4 channels: 2 * (4 + 32).
-tile.task @attend_c5 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<2x4xf32, page = 16, panel = 16>, %batch: !llm.batch, %p: !tile.rows<71>) {
+// Two heads of 4 channels, which take a vector: 2 * (16 + 32).
+tile.task @attend_c5 rows(%row, %column of 2) (%a: !tile.rows<4>, %kv: !llm.kv<2x4xf32, page = 16, panel = 16>, %batch: !llm.batch, %p: !tile.rows<95>) {
   %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
-  // expected-error@+1 {{'tile.attend' op has partials of 71 channels, but 2 heads need 72}}
-  %o = tile.attend %x, %kv[%column], %batch[%row] partials %p : !tile.rows<71> {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, span = 32 : i64} : tensor<4xf32>, !llm.kv<2x4xf32, page = 16, panel = 16>
+  // expected-error@+1 {{'tile.attend' op has partials of 95 channels, but 2 heads need 96}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] partials %p : !tile.rows<95> {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, span = 32 : i64} : tensor<4xf32>, !llm.kv<2x4xf32, page = 16, panel = 16>
+}
+
+// -----
+
+tile.task @attend_c3_chunk rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op has scale 1.000000e+00, softcap 0.000000e+00, window 0 and chunk -1, expected finite numbers, a positive scale and no negative value}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, chunk = -1 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
+}
+
+// -----
+
+tile.task @attend_c6 rows(%row, %column of 1) (%a: !tile.rows<8>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<8> -> tensor<8xf32>
+  %s = tile.load %a[%row, %column] : !tile.rows<8> -> tensor<3xf32>
+  // expected-error@+1 {{'tile.attend' op has 3 sinks for the 2 heads of its query}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] sinks %s : tensor<3xf32> {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<8xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>
+}
+
+// -----
+
+// Two columns of one head.
+tile.task @attend_c7 rows(%row, %column of 2) (%a: !tile.rows<4>, %kv: !llm.kv<2x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op has 1 slopes for the 2 heads of its task}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, alibi = array<f32: 0.5>} : tensor<4xf32>, !llm.kv<2x4xf32, page = 16, panel = 16>
 }

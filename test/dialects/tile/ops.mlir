@@ -173,3 +173,28 @@ tile.task @places rows(%row, %column of 1) (%a: !tile.rows<64>) {
   // CHECK: tile.pick %{{.+}} at %[[E]] : tensor<64xf32>, tensor<8xf32>
   %w = tile.pick %x at %e : tensor<64xf32>, tensor<8xf32>
 }
+
+// CHECK-LABEL: tile.task @attention_variants
+tile.task @attention_variants rows(%row, %column of 2) (%r: !tile.rows<160>, %kv: !llm.kv<1x40xbf16, latent = 32, page = 64, panel = 1>, %batch: !llm.batch, %p: !tile.rows<256>) {
+  %zero = arith.constant 0 : index
+  %q = tile.load %r[%row, %zero] : !tile.rows<160> -> tensor<80xf32>
+  %k = tile.slice %q at 40 : tensor<80xf32> -> tensor<40xf32>
+  %s = tile.slice %q at 0 : tensor<80xf32> -> tensor<2xf32>
+  %l = tile.slice %q at 8 : tensor<80xf32> -> tensor<8xf32>
+  tile.append key %k, %kv[%zero], %batch[%row] : tensor<40xf32>, !llm.kv<1x40xbf16, latent = 32, page = 64, panel = 1>
+  // CHECK: %[[RESULT:.+]] = tile.attend {{.+}} partials %{{.+}} : !tile.rows<256> sinks %{{.+}} : tensor<2xf32> selected %{{.+}} : tensor<8xf32> {alibi = array<f32: 5.000000e-01, 2.500000e-01, 1.250000e-01, 6.250000e-02>, chunk = 128 : i64, {{.+}}} : tensor<80xf32>, <1x40xbf16, latent = 32, page = 64, panel = 1>
+  %o = tile.attend %q, %kv[%zero], %batch[%row] partials %p : !tile.rows<256> sinks %s : tensor<2xf32> selected %l : tensor<8xf32> {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64, chunk = 128 : i64, alibi = array<f32: 0.5, 0.25, 0.125, 0.0625>, span = 64 : i64} : tensor<80xf32>, !llm.kv<1x40xbf16, latent = 32, page = 64, panel = 1>
+  // CHECK: tile.store %[[RESULT]], {{.+}} : tensor<64xf32>
+  tile.store %o, %r[%row, %zero] : tensor<64xf32>, !tile.rows<160>
+  // CHECK: tile.select_positions {{.+}} partials %{{.+}} : !tile.rows<256> {span = 64 : i64} : tensor<80xf32>, tensor<2xf32>, <1x40xbf16, latent = 32, page = 64, panel = 1> -> tensor<8xf32>
+  %n = tile.select_positions %q, %s, %kv, %batch[%row] partials %p : !tile.rows<256> {span = 64 : i64} : tensor<80xf32>, tensor<2xf32>, !llm.kv<1x40xbf16, latent = 32, page = 64, panel = 1> -> tensor<8xf32>
+}
+
+tile.task @indexer rows(%row, %column of 1) (%r: !tile.rows<160>, %kv: !llm.kv<1x32xbf16, latent = 32, page = 64, panel = 1>, %batch: !llm.batch) {
+  %zero = arith.constant 0 : index
+  %q = tile.load %r[%row, %zero] : !tile.rows<160> -> tensor<128xf32>
+  %w = tile.load %r[%row, %zero] : !tile.rows<160> -> tensor<4xf32>
+  // CHECK: tile.select_positions %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}}[%{{.+}}] : tensor<128xf32>, tensor<4xf32>, <1x32xbf16, latent = 32, page = 64, panel = 1> -> tensor<8xf32>
+  %p = tile.select_positions %q, %w, %kv, %batch[%row] : tensor<128xf32>, tensor<4xf32>, !llm.kv<1x32xbf16, latent = 32, page = 64, panel = 1> -> tensor<8xf32>
+  tile.store %p, %r[%row, %zero] : tensor<8xf32>, !tile.rows<160>
+}

@@ -1,6 +1,5 @@
 // The order and the rounding of each product, by hand and against the definition, at sizes around a panel and a group.
 #include "lib/reference/TileKernels.h"
-#include "lib/reference/AttentionFormulas.h"
 #include "lib/reference/Formulas.h"
 #include "lib/weights/SmallFloats.h"
 #include <cmath>
@@ -176,74 +175,6 @@ TEST(Reduce, SixteenPartialsThenHalves) {
     EXPECT_EQ(reduceAdd(x), partial[0]);
     EXPECT_EQ(reduceMax(x), *std::max_element(x.begin(), x.end()));
   }
-}
-
-// The paged cache gives what plain attention over contiguous keys and values gives, pages in any order.
-TEST(Attend, PagedAgainstContiguous) {
-  constexpr int64_t heads = 2, headDim = 7, page = 16;
-  for (CacheElement element : {CacheElement::F32, CacheElement::BF16, CacheElement::F16, CacheElement::I8})
-    for (int64_t window : {0, 1, 5, 17})
-      for (float cap : {0.0f, 2.0f})
-        for (int64_t position : {0, 15, 16, 17, 40}) {
-          const std::vector<int32_t> pages{2, 0, 3};
-          const int64_t pageBytes = 2 * heads * headDim * page * 4 + 64;
-          std::vector<uint8_t> memory(static_cast<size_t>(4 * pageBytes));
-          CacheView cache{memory.data(), pageBytes, 64, pages.data(), heads, headDim, page, 16, element};
-          const size_t width = heads * headDim;
-          std::vector<float> keys = random(static_cast<size_t>(position + 1) * width, 5),
-                             values = random(static_cast<size_t>(position + 1) * width, 6);
-          for (size_t i = 0; i < keys.size(); i += headDim) {
-            const int64_t j = static_cast<int64_t>(i / width), head = static_cast<int64_t>(i % width) / headDim;
-            for (bool value : {false, true}) {
-              std::span<float> channels = std::span(value ? values : keys).subspan(i, headDim);
-              cache.append(value, head, j, channels);
-              const float scale = roundToCache(channels, element);
-              for (float &x : channels)
-                x *= scale;
-            }
-          }
-          // Six query heads, three per key-value head.
-          std::vector<float> query = random(3 * width, 7), expected(3 * width), actual(3 * headDim);
-          attendRow(query, {keys, values, heads, headDim, headDim}, position, {6, 0.3f, cap, window}, expected);
-          for (int64_t head = 0; head < heads; ++head) {
-            const size_t first = static_cast<size_t>(head) * actual.size();
-            attend({query.data() + first, actual.size()}, cache, head, position, {0.3f, cap, window}, actual);
-            for (size_t i = 0; i < actual.size(); ++i)
-              // f32 sums of up to 41 weighted values of size about 1, exp2 of scores: some ten roundings of 6e-8.
-              EXPECT_NEAR(actual[i], expected[first + i], 2e-6) << position << " window " << window;
-          }
-        }
-}
-
-// bf16 in pairs: queries are rounded too, which the plain formula gets the same, and so are the probabilities.
-TEST(Attend, PairsAgainstContiguous) {
-  constexpr int64_t headDim = 48, page = 64, position = 100;
-  const std::vector<int32_t> pages{1, 0};
-  std::vector<uint8_t> memory(2 * 2 * headDim * page * 2);
-  CacheView cache{memory.data(), 2 * headDim * page * 2, 0, pages.data(), 1, headDim, page, 16, CacheElement::BF16,
-                  /*pairs=*/true};
-  std::vector<float> keys = random((position + 1) * headDim, 8), values = random((position + 1) * headDim, 9);
-  std::vector<float> query = random(headDim, 10), expected(headDim), actual(headDim);
-  for (int64_t j = 0; j <= position; ++j)
-    for (bool value : {false, true}) {
-      std::span<float> channels = std::span(value ? values : keys).subspan(static_cast<size_t>(j * headDim), headDim);
-      cache.append(value, 0, j, channels);
-      roundToCache(channels, CacheElement::BF16);
-    }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const int64_t j = static_cast<int64_t>(i) / headDim, c = static_cast<int64_t>(i) % headDim;
-    ASSERT_EQ(cache.load(false, 0, j, c), keys[i]);
-    ASSERT_EQ(cache.load(true, 0, j, c), values[i]);
-  }
-  std::ranges::transform(query, query.begin(), roundToBf16);
-  for (int64_t window : {0, 37})
-    for (int64_t span : {0, 64}) {
-      attendRow(query, {keys, values, 1, headDim, headDim}, position, {1, 0.3f, 0, window}, expected);
-      attend(query, cache, 0, position, {0.3f, 0, window, span}, actual);
-      for (size_t i = 0; i < actual.size(); ++i)
-        // Each weight is off by up to 2^-9 of itself, their sum too; values are at most 1.
-        EXPECT_NEAR(actual[i], expected[i], 2.0 / 512) << i << " window " << window << " span " << span;
-    }
 }
 
 } // namespace

@@ -12,8 +12,8 @@
 // CHECK: tile.when %[[COLUMN]] in 2 to 3 {
 // CHECK: tile.append value %[[HEAD]]
 // CHECK-LABEL: tile.task @layer.1 rows(%{{.+}}, %{{.+}} of 1)
-// Workers may share a context: result, sixteen sums and maximum of one head, 17 + 32.
-// CHECK: tile.attend {{.+}} partials %{{.+}} : !tile.rows<49> {scale = 2.500000e-01 : f32, softcap = 0.000000e+00 : f32, span = 1024 : i64, window = 0 : i64} : tensor<17xf32>
+// Workers may share a context: result in whole vectors, sixteen sums and maximum of one head, 32 + 32.
+// CHECK: tile.attend {{.+}} partials %{{.+}} : !tile.rows<64> {scale = 2.500000e-01 : f32, softcap = 0.000000e+00 : f32, span = 1024 : i64, window = 0 : i64} : tensor<17xf32>
 func.func private @layer(%x: tensor<?x64xf32>, %batch: !llm.batch, %kv: !llm.kv<1x17xf32, page = 16, panel = 16>, %w: !llm.weight<51x64, f32>) -> tensor<?x17xf32> {
   %q, %k, %v = llm.fused_linear %x, %w : tensor<?x64xf32>, !llm.weight<51x64, f32> -> tensor<?x17xf32>, tensor<?x17xf32>, tensor<?x17xf32>
   %qh = llm.split_heads %q : tensor<?x17xf32> -> tensor<?x1x17xf32>

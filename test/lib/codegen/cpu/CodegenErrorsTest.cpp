@@ -195,7 +195,7 @@ TEST(CodegenErrors, DotsOfATask) {
       errorsOf({.body = "%v = tile.load %x[%row, %column] : !tile.rows<64> -> tensor<64xf32>\n" + kDot + kStore}),
       "uses the column where it has none yet: what feeds a dot must not depend on the column tile");
   expectError(errorsOf({.body = attendOf("v", 64) + kDot + kStore}),
-              "'tile.attend' op is used before it is computed: a task holds one dot, attend, recur or convolve");
+              "'tile.attend' op is used before it is computed: a task holds one dot, attend, select_positions, recur or convolve");
 }
 
 TEST(CodegenErrors, CodesAndScalesOfTwoRows) {
@@ -217,11 +217,24 @@ TEST(CodegenErrors, Attention) {
               "'tile.task' op holds 1 attends" + one);
   expectError(errorsOf({.body = attendOf("a", 16), .space = "logit_rows"}), "'tile.task' op holds 1 attends" + one);
   expectError(
-      errorsOf({.body = attendOf("a", 17), .cache = "!llm.kv<2x17xf32, page = 16, panel = 16>"}),
-      "'tile.attend' op has heads of 17 channels and key panels of 16, but the CPU kernel takes multiples of 16 "
-      "and panels of 16");
-  expectError(errorsOf({.body = attendOf("a", 16), .cache = "!llm.kv<2x16xf32, page = 32, panel = 32>"}),
-              "has heads of 16 channels and key panels of 32");
+      errorsOf({.body = attendOf("a", 16), .cache = "!llm.kv<2x16xf32, page = 32, panel = 32>"}),
+      "'tile.attend' op reads '!llm.kv<2x16xf32, page = 32, panel = 32>', but the CPU kernel takes pages of whole "
+      "vectors of 16 positions and key panels of 16");
+  expectError(errorsOf({.body = attendOf("a", 16), .cache = "!llm.kv<1x16xf32, latent = 16, page = 16, panel = 16>"}),
+              "but the CPU kernel takes pages of whole vectors of 16 positions and latent panels of 1");
+}
+
+TEST(CodegenErrors, SelectedPositions) {
+  const std::string select = "%p = tile.select_positions %q, %m, %kv, %batch[%row] : tensor<32xf32>, tensor<2xf32>, "
+                             "${KV} -> tensor<4xf32>\n";
+  const std::string body = "%q = tile.load %x[%row, %c0] : !tile.rows<64> -> tensor<32xf32>\n"
+                           "%m = tile.load %x[%row, %c0] : !tile.rows<64> -> tensor<2xf32>\n" +
+                           select;
+  const std::string cache = "!llm.kv<1x16xf32, latent = 16, page = 16, panel = 1>";
+  EXPECT_EQ(errorsOf({.body = body, .cache = cache}), "");
+  expectError(
+      errorsOf({.body = body, .columns = "2", .cache = cache}),
+      "'tile.task' op holds 1 select_positions, expected one, over all rows, one column and outside of tile.when");
 }
 
 TEST(CodegenErrors, RecurrentState) {

@@ -22,6 +22,16 @@ tile.task @product rows(%row, %column of 3) (%x: !tile.rows<64>, %w: !llm.weight
   %e = math.exp %p : tensor<32xf32>
   tile.store %e, %y[%row, %at] : tensor<32xf32>, !tile.rows<96>
 }
+tile.task @latent rows(%row, %column of 4) (%x: !tile.rows<1920>, %kv: !llm.kv<1x48xbf16, latent = 32, page = 64, panel = 1>, %batch: !llm.batch, %y: !tile.rows<1280>) {
+  %c0 = arith.constant 0 : index
+  %c480 = arith.constant 480 : index
+  %c320 = arith.constant 320 : index
+  %from = arith.muli %column, %c480 : index
+  %at = arith.muli %column, %c320 : index
+  %q = tile.load %x[%row, %from] : !tile.rows<1920> -> tensor<480xf32>
+  %o = tile.attend %q, %kv[%c0], %batch[%row] {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64, chunk = 256 : i64} : tensor<480xf32>, !llm.kv<1x48xbf16, latent = 32, page = 64, panel = 1>
+  tile.store %o, %y[%row, %at] : tensor<320xf32>, !tile.rows<1280>
+}
 tile.task @attend rows(%row, %column of 2) (%x: !tile.rows<384>, %kv: !llm.kv<2x64xbf16, page = 64, panel = 16>, %batch: !llm.batch, %y: !tile.rows<384>) {
   %c192 = arith.constant 192 : index
   %at = arith.muli %column, %c192 : index
@@ -102,6 +112,14 @@ TEST_F(TaskCost, OfARecurrence) {
   EXPECT_EQ(cost.otherOperations, 4 * 7 * 16 * 32); // two sums, decay and update of a quarter of the state
   EXPECT_EQ(cost.sequenceBytes, 2 * 4 * 2 * 16 * 64);
   EXPECT_EQ(cost.rowBytes, 4 * 4 * (16 + 32 + 1 + 32));
+}
+
+TEST_F(TaskCost, OfLatentAttention) {
+  ASSERT_TRUE(module);
+  KernelCost cost = cpu::costOf(task("latent"));
+  EXPECT_EQ(cost.positionProducts, 2 * 40 * (48 + 32)); // forty query heads in four columns
+  EXPECT_EQ(cost.positionBytes, 48 * 2);                // read once for all columns
+  EXPECT_EQ(cost.window, 256);
 }
 
 TEST_F(TaskCost, OfRowsWhoseLogitsAreWanted) {
