@@ -26,7 +26,56 @@ Missing missing(Operation *op) {
       });
 }
 
+// Ops that a kernel of their own or a single tile op computes, with the shape of the task; other ops of the dialect are
+// arithmetic of several tile ops in a task of rows.
+struct NativeForm {
+  const char *op, *kernel;
+};
+constexpr NativeForm nativeForms[] = {
+    {"linear", "dot"},
+    {"fused_linear", "dot"},
+    {"expert_linear", "dot"},
+    {"head_linear", "dot"},
+    {"attention", "attend"},
+    {"select_positions", "select_positions"},
+    {"kv_append", "rows"},
+    {"embedding", "rows"},
+    {"position_embedding", "rows"},
+    {"add", "rows"},
+    {"scale", "rows"},
+    {"multiply", "rows"},
+    {"slice", "rows"},
+    {"concat", "rows"},
+    {"repeat_heads", "rows"},
+    {"select_rows", "rows"},
+    {"router", "rows"},
+    {"short_conv", "recurrent"},
+    {"linear_attention", "recurrent"},
+    {"split_heads", "view"},
+    {"merge_heads", "view"},
+    {"record", "rows"},
+    {"combine", "rows"},
+};
+
+bool isQuantized(Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), [](Type type) {
+    auto weight = dyn_cast<llm::WeightType>(type);
+    using Form = llm::WeightForm;
+    return weight && llvm::is_contained({Form::I8, Form::I4, Form::I4M}, weight.getForm());
+  });
+}
+
 } // namespace
+
+TileForm tileFormOf(Operation *op) {
+  if (Missing what = missing(op))
+    return {TileForm::Status::Missing, "", "no kernel for " + (op->getName().getStringRef() + *what).str() + " yet"};
+  StringRef name = op->getName().stripDialect();
+  for (const NativeForm &native : nativeForms)
+    if (name == native.op)
+      return {TileForm::Status::Native, isQuantized(op) ? "quantized_dot" : native.kernel, ""};
+  return {TileForm::Status::Composed, "rows", "several tile ops in a task of rows"};
+}
 
 LogicalResult checkTileForms(ModuleOp module) {
   llvm::StringSet<> said; // one error for a cause, not one for each layer

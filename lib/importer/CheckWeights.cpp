@@ -27,20 +27,6 @@ uint64_t elements(const std::vector<int64_t> &shape) {
   return product;
 }
 
-// `*` stands for any text.
-bool matches(std::string_view pattern, std::string_view name) {
-  size_t star = pattern.find('*');
-  if (star == std::string_view::npos)
-    return pattern == name;
-  if (name.substr(0, star) != pattern.substr(0, star))
-    return false;
-  std::string_view rest = pattern.substr(star + 1);
-  for (size_t begin = star; begin <= name.size(); ++begin)
-    if (matches(rest, name.substr(begin)))
-      return true;
-  return false;
-}
-
 // The name as it is stored: itself, or with the beginning that other writers give it.
 std::string spelling(const ModelSpec &spec, const Stored &stored, const std::string &name) {
   if (stored.count(name))
@@ -111,7 +97,8 @@ Status settleHead(ModelSpec &spec, const Stored &stored, const TensorsEqual &equ
     spec.notes.push_back(both + " and equal");
     return {};
   }
-  auto head = std::find_if(spec.weights.begin(), spec.weights.end(), [](const WeightSpec &each) { return each.name == "head"; });
+  auto head = std::find_if(spec.weights.begin(), spec.weights.end(),
+                           [](const WeightSpec &each) { return each.name == "head"; });
   if (head == spec.weights.end() || stored.count(head->sources.front().tensor))
     return {};
   const std::string tensor = head->sources.front().tensor;
@@ -173,7 +160,7 @@ Status checkUnused(const ModelSpec &spec, const std::vector<StoredTensor> &store
   std::vector<std::string> left;
   for (const StoredTensor &tensor : stored) {
     bool ignorable = std::any_of(spec.ignorableTensors.begin(), spec.ignorableTensors.end(),
-                                 [&](const std::string &pattern) { return matches(pattern, tensor.name); });
+                                 [&](const std::string &pattern) { return matchesPattern(pattern, tensor.name); });
     if (!ignorable && !used.count(tensor.name))
       left.push_back(tensor.name);
   }
@@ -216,21 +203,43 @@ void includePart(std::vector<int64_t> &shape, const std::vector<int64_t> &part) 
 
 } // namespace
 
-std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec) {
-  std::vector<ExpectedTensor> tensors;
+bool matchesPattern(std::string_view pattern, std::string_view name) {
+  size_t star = pattern.find('*');
+  if (star == std::string_view::npos)
+    return pattern == name;
+  if (name.substr(0, star) != pattern.substr(0, star))
+    return false;
+  std::string_view rest = pattern.substr(star + 1);
+  for (size_t begin = star; begin <= name.size(); ++begin)
+    if (matchesPattern(rest, name.substr(begin)))
+      return true;
+  return false;
+}
+
+std::vector<ExpectedGroup> expectedGroups(const ModelSpec &spec) {
+  std::vector<ExpectedGroup> groups;
   std::unordered_map<std::string, size_t> at;
   for (const WeightSpec &weight : spec.weights)
     for (const WeightSource &source : weight.sources) {
       const std::vector<int64_t> shape = tensorShape(weight, source);
-      for (int64_t i = 0; i < source.numTensors(); ++i) {
-        std::string name = source.tensorAt(i);
-        auto [it, isNew] = at.emplace(name, tensors.size());
-        if (isNew)
-          tensors.push_back({std::move(name), shape, !source.dims.empty()});
-        else // Another weight takes another part of the same tensor.
-          includePart(tensors[it->second].shape, shape);
+      auto [it, isNew] = at.emplace(source.tensor, groups.size());
+      if (isNew) {
+        groups.push_back({source, shape});
+        continue;
       }
+      // Another weight takes another part of the same tensors.
+      ExpectedGroup &known = groups[it->second];
+      includePart(known.shape, shape);
+      known.source.stack = std::max(known.source.stack, source.stack);
     }
+  return groups;
+}
+
+std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec) {
+  std::vector<ExpectedTensor> tensors;
+  for (const ExpectedGroup &group : expectedGroups(spec))
+    for (int64_t i = 0; i < group.source.numTensors(); ++i)
+      tensors.push_back({group.source.tensorAt(i), group.shape, !group.source.dims.empty()});
   return tensors;
 }
 

@@ -3,6 +3,7 @@
 #include "lib/importer/ModelSpec.h"
 #include "runtime/support/Status.h"
 #include <functional>
+#include <string_view>
 
 namespace llmc {
 
@@ -22,6 +23,17 @@ struct ExpectedTensor {
 };
 // In the order of the forward pass, each once.
 std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec);
+
+// Tensors that differ only in the number of their expert: the name of the source has `expertPlaceholder` for it.
+struct ExpectedGroup {
+  WeightSource source;
+  std::vector<int64_t> shape; // of each
+};
+// The same tensors, a group at a time: models have a few thousand groups of hundreds of thousands of tensors.
+std::vector<ExpectedGroup> expectedGroups(const ModelSpec &spec);
+
+// Whether `name` is what `pattern` says; `*` stands for any text.
+bool matchesPattern(std::string_view pattern, std::string_view name);
 
 // Whether two stored tensors hold the same values.
 using TensorsEqual = std::function<StatusOr<bool>(const std::string &, const std::string &)>;

@@ -1,7 +1,17 @@
 // The two sources of facts: lookups in config.json and in GGUF metadata.
 #include "lib/importer/ConfigSource.h"
+#include "lib/importer/CheckWeights.h"
+#include <algorithm>
 
 namespace llmc {
+namespace {
+
+bool anyMatches(const std::string &pattern, const std::set<std::string> &names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string &name) { return matchesPattern(pattern, name); });
+}
+
+} // namespace
 
 std::string HuggingFaceConfig::architecture() const {
   const Json *list = find(config_, "architectures");
@@ -33,6 +43,12 @@ std::optional<bool> HuggingFaceConfig::hasTensor(const std::string &name) const 
     return std::nullopt;
   return tensors_->count(name) != 0;
 }
+
+std::optional<bool> HuggingFaceConfig::hasMatch(const std::string &pattern) const {
+  return tensors_ ? std::optional(anyMatches(pattern, *tensors_)) : std::nullopt;
+}
+
+std::optional<bool> GgufConfig::hasMatch(const std::string &pattern) const { return anyMatches(pattern, tensors_); }
 
 StatusOr<std::vector<float>> HuggingFaceConfig::readTensor(const std::string &name) const {
   return Status::error("tensor '" + name + "' cannot be read from " + file_);

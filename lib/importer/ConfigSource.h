@@ -29,6 +29,8 @@ public:
   virtual std::string pointer(const std::string &key) const = 0;
   // Whether the files hold this tensor; nothing when only the config is at hand.
   virtual std::optional<bool> hasTensor(const std::string &name) const = 0;
+  // Likewise a tensor whose name is what `pattern` says, with `*` for any text.
+  virtual std::optional<bool> hasMatch(const std::string &pattern) const = 0;
   // A small float32 tensor that states facts (rope divisors).
   virtual StatusOr<std::vector<float>> readTensor(const std::string &name) const = 0;
 };
@@ -48,6 +50,7 @@ public:
   const Json *get(const std::string &key) const override;
   std::string pointer(const std::string &key) const override { return "/" + key; }
   std::optional<bool> hasTensor(const std::string &name) const override;
+  std::optional<bool> hasMatch(const std::string &pattern) const override;
   StatusOr<std::vector<float>> readTensor(const std::string &name) const override;
 
 private:
@@ -70,6 +73,7 @@ public:
   const Json *get(const std::string &key) const override;
   std::string pointer(const std::string &key) const override;
   std::optional<bool> hasTensor(const std::string &name) const override { return tensors_.count(name) != 0; }
+  std::optional<bool> hasMatch(const std::string &pattern) const override;
   StatusOr<std::vector<float>> readTensor(const std::string &name) const override { return reader_(name); }
 
 private:

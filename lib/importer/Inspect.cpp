@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 namespace llmc {
 namespace {
@@ -17,14 +18,7 @@ uint64_t elements(const std::vector<int64_t> &shape) {
   return product;
 }
 
-// Weight type of a config to the spelling of weight files, and its size.
-std::pair<std::string, uint64_t> plainType(const std::string &word) {
-  if (word == "float32" || word == "float")
-    return {"F32", 4};
-  if (word == "float16" || word == "half")
-    return {"F16", 2};
-  return {"BF16", 2};
-}
+uint64_t plainBytes(const std::string &type) { return type == "F32" ? 4 : 2; }
 
 class OperatorTally {
 public:
@@ -52,6 +46,12 @@ std::string withThousands(uint64_t value) {
 
 } // namespace
 
+std::string plainTypeOf(const ModelSpec &spec) {
+  if (spec.weightType == "float32" || spec.weightType == "float")
+    return "F32";
+  return spec.weightType == "float16" || spec.weightType == "half" ? "F16" : "BF16";
+}
+
 ParameterCounts countParameters(const ModelSpec &spec) {
   // Of experts a token meets those that its router chose.
   std::map<std::string, std::pair<uint64_t, uint64_t>> share; // weight -> chosen of all
@@ -59,13 +59,16 @@ ParameterCounts countParameters(const ModelSpec &spec) {
     for (const GraphNode &node : kind.nodes)
       if (node.op == "expert_linear")
         for (int operand : node.operands)
-          if (const GraphValue &weight = kind.values[static_cast<size_t>(operand)]; weight.kind == GraphValue::Kind::Weight)
+          if (const GraphValue &weight = kind.values[static_cast<size_t>(operand)];
+              weight.kind == GraphValue::Kind::Weight)
             share[weight.name] = {kind.values[static_cast<size_t>(node.results.front())].heads, weight.shape.front()};
   ParameterCounts counts;
   for (const WeightSpec &weight : spec.weights) {
     uint64_t all = elements(weight.shape);
     counts.total += all;
     size_t dot = weight.name.rfind("layers.", 0) == 0 ? weight.name.find('.', 7) : std::string::npos;
+    if (weight.name == "embedding" && !spec.tiedHead)
+      continue; // a token reads one row of it
     auto found = share.find(dot == std::string::npos ? weight.name : weight.name.substr(dot + 1));
     counts.active += found == share.end() ? all : all / found->second.second * found->second.first;
   }
@@ -91,11 +94,13 @@ std::vector<OperatorCount> countOperators(const ModelSpec &spec) {
   OperatorTally tally;
   for (const GraphNode &node : step.nodes) {
     if (node.op != "call") {
-      bool counts = std::any_of(node.results.begin(), node.results.end(), [&](int result) { return used.count(result) != 0; });
+      bool counts =
+          std::any_of(node.results.begin(), node.results.end(), [&](int result) { return used.count(result) != 0; });
       tally.add(node.op, counts);
       continue;
     }
-    for (const GraphNode &inner : spec.graph.kinds[static_cast<size_t>(std::get<int64_t>(node.attributes.at("kind")))].nodes)
+    for (const GraphNode &inner :
+         spec.graph.kinds[static_cast<size_t>(std::get<int64_t>(node.attributes.at("kind")))].nodes)
       tally.add(inner.op, 1);
   }
   return tally.take();
@@ -106,7 +111,8 @@ StateBytes stateBytes(const ModelSpec &spec) {
   for (const GraphValue &value : spec.graph.step.values)
     if (value.kind == GraphValue::Kind::State) {
       uint64_t count = static_cast<uint64_t>(value.state.elements());
-      (value.state.isCache ? bytes.perToken : bytes.perSequence) += count * (value.state.isCache ? kvElementBytes : recurrentElementBytes);
+      (value.state.isCache ? bytes.perToken : bytes.perSequence) +=
+          count * (value.state.isCache ? kvElementBytes : recurrentElementBytes);
     }
   return bytes;
 }
@@ -135,29 +141,64 @@ Headline headlineOf(const ModelSpec &spec) {
     }
   // What the config states counts for latent caches, whose single head is wide.
   for (const Fact &fact : spec.facts) {
-    int64_t *known = fact.name == "heads" ? &headline.heads : fact.name == "kv_heads" ? &headline.kvHeads
-                     : fact.name == "head_dim" ? &headline.headDim : nullptr;
+    int64_t *known = fact.name == "heads"      ? &headline.heads
+                     : fact.name == "kv_heads" ? &headline.kvHeads
+                     : fact.name == "head_dim" ? &headline.headDim
+                                               : nullptr;
     if (known)
       *known = std::atoll(fact.value.c_str());
   }
   return headline;
 }
 
-} // namespace
+// Where no headers are at hand, every tensor counts in the type that the config states.
+uint64_t storedBytes(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
+  uint64_t bytes = 0, typeBytes = plainBytes(plainTypeOf(spec));
+  if (stored.empty()) {
+    for (const ExpectedGroup &group : expectedGroups(spec))
+      bytes += static_cast<uint64_t>(group.source.numTensors()) * elements(group.shape) * typeBytes;
+    return bytes;
+  }
+  std::unordered_map<std::string, uint64_t> byName;
+  for (const StoredTensor &tensor : stored)
+    byName[tensor.name] = tensor.bytes;
+  for (const ExpectedTensor &expected : expectedTensors(spec)) {
+    auto it = byName.find(expected.name);
+    bytes += it != byName.end() ? it->second : elements(expected.shape) * typeBytes;
+  }
+  return bytes;
+}
 
-Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
-  std::map<std::string, const StoredTensor *> byName;
+Json tensorsJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
+  std::unordered_map<std::string, const StoredTensor *> byName;
   for (const StoredTensor &tensor : stored)
     byName[tensor.name] = &tensor;
-  auto [type, typeBytes] = plainType(spec.weightType);
-  uint64_t bytes = 0;
   Json tensors = Json::array();
   for (const ExpectedTensor &expected : expectedTensors(spec)) {
     auto it = byName.find(expected.name);
-    bytes += it != byName.end() ? it->second->bytes : elements(expected.shape) * typeBytes;
-    tensors.push_back(
-        {{"name", expected.name}, {"shape", expected.shape}, {"type", it != byName.end() ? it->second->type : type}});
+    tensors.push_back({{"name", expected.name},
+                       {"shape", expected.shape},
+                       {"type", it != byName.end() ? it->second->type : plainTypeOf(spec)}});
   }
+  return tensors;
+}
+
+// The text that tensorsJson would print without headers, made a group at a time: half a million of Json values take
+// seconds.
+std::string tensorsText(const ModelSpec &spec) {
+  std::string text = "[", type = Json(plainTypeOf(spec)).dump();
+  for (const ExpectedGroup &group : expectedGroups(spec)) {
+    WeightSource quoted = group.source;
+    quoted.tensor = Json(quoted.tensor).dump();
+    std::string rest = ",\"shape\":" + Json(group.shape).dump() + ",\"type\":" + type + "}";
+    for (int64_t i = 0; i < quoted.numTensors(); ++i)
+      text += (text.size() == 1 ? "{\"name\":" : ",{\"name\":") + quoted.tensorAt(i) + rest;
+  }
+  return text + "]";
+}
+
+// Everything but the list of tensors.
+Json summaryJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
   Json layers = Json::array(), operators = Json::array(), facts = Json::array();
   for (const LayerKind &kind : layerKinds(spec))
     layers.push_back({{"kind", kind.name}, {"count", kind.at.size()}, {"at", kind.at}});
@@ -172,7 +213,7 @@ Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &store
   json["family"] = spec.family;
   json["architecture"] = spec.architecture;
   json["parameters"] = {{"total", counts.total}, {"active", counts.active}};
-  json["bytes"] = bytes;
+  json["bytes"] = storedBytes(spec, stored);
   json["layers"] = layers;
   json["hidden"] = spec.hidden;
   json["vocabulary"] = spec.vocabulary;
@@ -185,16 +226,32 @@ Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &store
   json["tied_head"] = spec.tiedHead;
   json["operators"] = operators;
   json["state"] = {{"bytes_per_token", state.perToken}, {"bytes_per_sequence", state.perSequence}};
-  json["tensors"] = tensors;
   json["ignored_keys"] = spec.ignoredKeys;
   json["unknown_keys"] = spec.unknownKeys;
   json["facts"] = facts;
   json["notes"] = spec.notes;
+  for (const MissingPart &part : spec.missing)
+    json["missing"].push_back({{"name", part.name}, {"reason", part.reason}});
   return json;
 }
 
+} // namespace
+
+Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
+  Json json = summaryJson(spec, stored);
+  json["tensors"] = tensorsJson(spec, stored);
+  return json;
+}
+
+std::string inspectToJsonText(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
+  if (!stored.empty())
+    return inspectToJson(spec, stored).dump();
+  std::string summary = summaryJson(spec, stored).dump();
+  summary.pop_back();
+  return summary + ",\"tensors\":" + tensorsText(spec) + "}";
+}
+
 std::string inspectToText(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
-  Json json = inspectToJson(spec, stored);
   Headline headline = headlineOf(spec);
   StateBytes state = stateBytes(spec);
   std::string text = spec.family + " (" + spec.architecture + ")\n";
@@ -204,7 +261,7 @@ std::string inspectToText(const ModelSpec &spec, const std::vector<StoredTensor>
   ParameterCounts counts = countParameters(spec);
   line("parameters", withThousands(counts.total) +
                          (counts.active != counts.total ? ", active for a token " + withThousands(counts.active) : ""));
-  line("bytes", withThousands(json["bytes"].get<uint64_t>()));
+  line("bytes", withThousands(storedBytes(spec, stored)));
   line("hidden", std::to_string(spec.hidden) + ", vocabulary " + std::to_string(spec.vocabulary) + ", context " +
                      std::to_string(spec.context));
   if (headline.experts)
@@ -223,6 +280,8 @@ std::string inspectToText(const ModelSpec &spec, const std::vector<StoredTensor>
     line("fact", fact.name + " = " + fact.value + " (" + fact.origin + ")");
   for (const std::string &note : spec.notes)
     line("note", note);
+  for (const MissingPart &part : spec.missing)
+    line("not run", part.name + " (" + part.reason + ")");
   for (const std::string &key : spec.unknownKeys)
     line("unknown", key);
   return text;

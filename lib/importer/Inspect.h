@@ -6,9 +6,12 @@
 
 namespace llmc {
 
+// The type of plain weights that the config states, in the spelling of weight files: F32, F16 or BF16.
+std::string plainTypeOf(const ModelSpec &spec);
+
 struct ParameterCounts {
   uint64_t total = 0;  // each stored once: a tied head adds nothing
-  uint64_t active = 0; // that one token meets
+  uint64_t active = 0; // that one token multiplies by: of an embedding that is no head it reads a row
 };
 ParameterCounts countParameters(const ModelSpec &spec);
 
@@ -34,6 +37,8 @@ StateBytes stateBytes(const ModelSpec &spec);
 
 // The object of `llmc inspect --json`. With the headers of the files, types and bytes are what is stored.
 Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored = {});
+// Its text, fast also for a config of half a million tensors.
+std::string inspectToJsonText(const ModelSpec &spec, const std::vector<StoredTensor> &stored = {});
 // The same for people, a few lines.
 std::string inspectToText(const ModelSpec &spec, const std::vector<StoredTensor> &stored = {});
 

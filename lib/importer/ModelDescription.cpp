@@ -165,7 +165,7 @@ StatusOr<ModelDescriptions> loadModelDescriptions(const std::string &folder) {
   return result;
 }
 
-std::vector<std::string> checkModelDescription(const std::string &path) {
+std::vector<std::string> checkModelDescription(const std::string &path, ModelDescription *description) {
   Files files;
   std::vector<std::string> errors;
   std::string family = std::filesystem::path(path).stem().string();
@@ -182,7 +182,9 @@ std::vector<std::string> checkModelDescription(const std::string &path) {
   StatusOr<Json> merged = status.ok() ? withAncestors(files, family) : StatusOr<Json>(status);
   if (!merged.ok())
     return {merged.status().message()};
-  parseDescription(*merged, path, errors);
+  ModelDescription parsed = parseDescription(*merged, path, errors);
+  if (errors.empty() && description)
+    *description = std::move(parsed);
   return errors;
 }
 

@@ -39,7 +39,7 @@ struct RopeRule {
   std::string defaultTheta; // expression: the base when none is stated; empty: that is an error
   std::optional<double> defaultPartial;
   std::map<std::string, std::string> types;
-  std::string channels; // expression: of the head, or of the part of it that turns; empty: head_dim
+  std::string channels;             // expression: of the head, or of the part of it that turns; empty: head_dim
   std::vector<std::string> ignored; // members of the object that do not change the maths of text
   std::string divisors, shortDivisors, longDivisors;
 };
@@ -76,6 +76,8 @@ struct FormatRules {
   std::map<std::string, WeightRule> weights;
   std::map<std::string, std::vector<std::string>> otherPrefixes;
   std::map<std::string, std::string> ignored, ignoredTensors; // name, may end in * -> why
+  // Key of the config -> operators of the part that it describes, each with why it is not run.
+  std::map<std::string, std::vector<std::pair<std::string, std::string>>> missing;
 };
 
 struct ModelDescription {
@@ -108,11 +110,12 @@ std::vector<std::string> requiredValues();
 StatusOr<ModelDescriptions> loadModelDescriptions(const std::string &folder = "");
 
 // Everything wrong with one description file, each with a JSON pointer; empty when it is sound. Families that it
-// inherits from are looked for beside it, then among the compiled ones.
-std::vector<std::string> checkModelDescription(const std::string &path);
+// inherits from are looked for beside it, then among the compiled ones. A sound one is put into `description` if given.
+std::vector<std::string> checkModelDescription(const std::string &path, ModelDescription *description = nullptr);
 
-// What the parts of a description say of each other and is wrong, each with a JSON pointer: values that are missing, names that nothing
-// defines, calls of blocks and functions that do not exist. Only formats that serve an architecture have to be complete.
+// What the parts of a description say of each other and is wrong, each with a JSON pointer: values that are missing,
+// names that nothing defines, calls of blocks and functions that do not exist. Only formats that serve an architecture
+// have to be complete.
 std::vector<std::string> problemsOf(const ModelDescription &description);
 
 // One merged description (inheritance applied) to structs; problems are appended to `errors`, prefixed by `file`.

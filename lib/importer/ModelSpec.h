@@ -12,7 +12,7 @@ namespace llmc {
 
 // What the model computes with: the sources below each other, then `add` to every element (norms stored around zero).
 struct WeightSpec {
-  std::string name;           // "embedding", "layers.3.attention.query", "layers.3.attention.query.bias", "final_norm", "head"
+  std::string name; // "embedding", "layers.3.attention.query", "layers.3.attention.query.bias", "final_norm", "head"
   std::vector<int64_t> shape; // linear: [out, in]; experts: [experts, out, in]
   std::vector<WeightSource> sources;
   double add = 0.0;
@@ -36,6 +36,12 @@ struct Fact {
   std::string origin; // "stated as /head_dim", "computed: hidden_size / num_attention_heads", "class default"
 };
 
+// A part of the published model that is known and not run.
+struct MissingPart {
+  std::string name; // "vision: patch embedding", or a pattern of tensor names
+  std::string reason;
+};
+
 struct ModelSpec {
   std::string family, architecture;
   int64_t layers = 0, hidden = 0, vocabulary = 0, context = 0;
@@ -45,8 +51,8 @@ struct ModelSpec {
   std::string weightType;      // of the stored weights, as the config words it ("bfloat16"); headers know better
   std::map<std::string, RopeSpec> ropes; // by the description's name, those that the wiring uses
   ModelGraph graph;
-  // Every weight, in the order in which the wiring first uses them. Those of layer i are called "layers.i." and their name in
-  // the description, biases like their weight and ".bias".
+  // Every weight, in the order in which the wiring first uses them. Those of layer i are called "layers.i." and their
+  // name in the description, biases like their weight and ".bias".
   std::vector<WeightSpec> weights;
   // Other published spellings of a name's beginning: `first` in a source may be found as `second` in the files.
   std::vector<std::pair<std::string, std::string>> otherPrefixes;
@@ -55,6 +61,7 @@ struct ModelSpec {
   std::string quantizationDetails;           // the config object that says so, as JSON text
   std::vector<Fact> facts;
   std::vector<std::string> ignoredKeys, unknownKeys, notes;
+  std::vector<MissingPart> missing;
 };
 
 } // namespace llmc

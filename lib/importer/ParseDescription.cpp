@@ -112,7 +112,7 @@ private:
   void readFormat(const Json &json, const std::string &pointer, FormatRules &rules) {
     if (!members(json, pointer,
                  {"architectures", "model_types", "nested", "values", "must_equal", "per_layer", "ropes", "weights",
-                  "other_prefixes", "ignored", "ignored_tensors"}))
+                  "other_prefixes", "ignored", "ignored_tensors", "missing"}))
       return;
     rules.architectures = textsMember(json, pointer, "architectures");
     rules.modelTypes = textsMember(json, pointer, "model_types");
@@ -135,6 +135,12 @@ private:
     });
     forEach(json, pointer, "other_prefixes", [&](const std::string &name, const Json &value, const std::string &at) {
       rules.otherPrefixes[name] = texts(value, at);
+    });
+    forEach(json, pointer, "missing", [&](const std::string &key, const Json &value, const std::string &at) {
+      if (!value.is_object())
+        return error(at, "is " + brief(value) + ", expected an object of operators and why each is not run");
+      for (auto it = value.begin(); it != value.end(); ++it)
+        rules.missing[key].emplace_back(it.key(), text(*it, at + "/" + it.key()));
     });
     if (const Json *ignored = find(json, "ignored"))
       rules.ignored = textMap(*ignored, pointer + "/ignored");
@@ -192,10 +198,9 @@ private:
 
   LayerChoice readChoice(const Json &json, const std::string &at) {
     using Kind = LayerChoice::Kind;
-    static const std::pair<const char *, Kind> kinds[] = {{"list", Kind::List},     {"letters", Kind::Letters},
-                                                          {"period", Kind::Period}, {"from", Kind::From},
-                                                          {"as", Kind::As},         {"not", Kind::Not},
-                                                          {"expression", Kind::Expression}};
+    static const std::pair<const char *, Kind> kinds[] = {
+        {"list", Kind::List}, {"letters", Kind::Letters}, {"period", Kind::Period},        {"from", Kind::From},
+        {"as", Kind::As},     {"not", Kind::Not},         {"expression", Kind::Expression}};
     LayerChoice choice;
     if (!members(json, at,
                  {"list", "letters", "yes", "no", "period", "last", "from", "as", "not", "all", "expression", "extra",
@@ -210,9 +215,8 @@ private:
         choice.name = textMember(json, at, name);
       }
     if (stated != 1)
-      error(at,
-            "names " + std::to_string(stated) +
-                " sources, expected one of list, letters, period, from, as, not, all, expression");
+      error(at, "names " + std::to_string(stated) +
+                    " sources, expected one of list, letters, period, from, as, not, all, expression");
     if (choice.kind == Kind::Expression)
       choice.name = expression(*find(json, "expression"), at + "/expression");
     choice.other = flagMember(json, at, "or_other", false);
@@ -345,8 +349,8 @@ private:
         errors_.push_back(file_ + ": " + index.status().message());
     });
     if (!source.take.empty() && source.take.size() != source.dims.size())
-      error(at + "/take", "has " + std::to_string(source.take.size()) + " ranges for " + std::to_string(source.dims.size()) +
-                              " dimensions");
+      error(at + "/take", "has " + std::to_string(source.take.size()) + " ranges for " +
+                              std::to_string(source.dims.size()) + " dimensions");
   }
 
   const std::string &file_;

@@ -10,6 +10,9 @@ namespace {
 // Packings that published files use. What each means for the weights is decided where they are read.
 const std::vector<std::string> knownQuantizations = {"awq", "compressed-tensors", "fp8", "gptq", "modelopt", "mxfp4"};
 
+// Reasons of descriptions that tell of a part that is not run, and not of tensors without meaning.
+constexpr const char *textOnly = "text only", *notRun = "not run";
+
 size_t editDistance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
@@ -71,8 +74,8 @@ std::set<std::string> mentionedKeys(const FormatRules &rules) {
       if (choice.kind == LayerChoice::Kind::List || choice.kind == LayerChoice::Kind::Letters)
         add(choice.name);
   for (const auto &[name, rope] : rules.ropes)
-    for (const auto *keys : {&rope.objects, &rope.scaling, &rope.theta, &rope.partial, &rope.width, &rope.originalContext,
-                             &rope.type, &rope.factor, &rope.magnitude})
+    for (const auto *keys : {&rope.objects, &rope.scaling, &rope.theta, &rope.partial, &rope.width,
+                             &rope.originalContext, &rope.type, &rope.factor, &rope.magnitude})
       for (const std::string &key : *keys)
         add(key);
   return names;
@@ -182,6 +185,31 @@ void addPrefixes(const FormatRules &rules, ModelSpec &spec) {
     spec.ignorableTensors.push_back(ignored.first);
 }
 
+// Whether the model has tensors of that name: as the files say, or as the ignored keys of its config suggest.
+bool hasPart(const ValueReader &values, const std::string &pattern, const std::string &why) {
+  const ConfigSource &source = values.source();
+  if (std::optional<bool> stored = source.hasMatch(pattern))
+    return *stored;
+  if (why.rfind(textOnly, 0) != 0)
+    return true;
+  for (const auto &[key, reason] : values.rules().ignored)
+    if (const Json *stated = source.get(key); stated && stated->is_object() && reason.rfind(textOnly, 0) == 0)
+      return true;
+  return false;
+}
+
+// What is known and not run: the operators that the description lists for a key of the config, and tensors of which it
+// says so.
+void listMissing(const ValueReader &values, ModelSpec &spec) {
+  for (const auto &[key, operators] : values.rules().missing)
+    if (const Json *stated = values.source().get(key); stated && !saysNothing(*stated))
+      for (const auto &[name, reason] : operators)
+        spec.missing.push_back({name, reason});
+  for (const auto &[pattern, why] : values.rules().ignoredTensors)
+    if ((why.rfind(textOnly, 0) == 0 || why.find(notRun) != std::string::npos) && hasPart(values, pattern, why))
+      spec.missing.push_back({pattern, why});
+}
+
 Status refuseUnknown(const ModelSpec &spec, const ConfigSource &source) {
   std::string list;
   for (const std::string &pointer : spec.unknownKeys)
@@ -245,6 +273,7 @@ StatusOr<ModelSpec> resolveModel(const ModelDescriptions &descriptions, const Co
     LLMC_ASSIGN_OR_RETURN(spec.tiedHeadTensor, WeightCatalog(values, spec).published("head"));
   }
   KeyAccount(values, spec).run();
+  listMissing(values, spec);
   if (!spec.unknownKeys.empty() && unknownKeys == UnknownKeys::Refuse)
     return refuseUnknown(spec, source);
   return spec;

@@ -55,6 +55,8 @@ struct CommandLine {
   CompileCommand compile;
   RunCommand run;
   InspectCommand inspect;
+  CoverageCommand coverage;
+  PlanCommand plan;
   CheckModelCommand checkModel;
   LogitsCommand logits;
   PerplexityCommand perplexity;
@@ -76,6 +78,8 @@ struct CommandLine {
     addRun();
     addChat();
     addInspect();
+    addCoverage();
+    addPlan();
     addCheckModel();
     addLogits();
     addPerplexity();
@@ -148,9 +152,39 @@ struct CommandLine {
     sub.add_flag("-v,--verbose", inspect.verbose, verboseHelp);
   }
 
+  void addCoverage() {
+    CLI::App &sub =
+        add("coverage", "which operators of a model have kernels, and what they cost", coverage, runCoverage);
+    sub.add_option("MODEL", coverage.model, modelHelp)->required();
+    auto count = [&](const char *name, int64_t &value, const char *help) {
+      return sub.add_option(name, value, help)->check(CLI::Range(1, 1 << 24));
+    };
+    count("--rows", coverage.rows, "rows of a step of decode")->capture_default_str();
+    count("--prefill", coverage.prefill, "rows of a step of prefill")->capture_default_str();
+    count("--depth", coverage.depth, "positions that a row of decode sees (default: 4096, or the context if less)");
+    sub.add_flag("--json", coverage.json, jsonHelp);
+    addCompileOptions(sub, coverage.compile);
+  }
+
+  void addPlan() {
+    CLI::App &sub = add("plan", "the memory that a model takes, and whether it fits", plan, runPlan);
+    sub.add_option("MODEL", plan.model, modelHelp)->required();
+    sub.add_option("--ranks", plan.ranks, "machines that share the model")
+        ->check(CLI::Range(1, 1 << 16))
+        ->capture_default_str();
+    sub.add_option("--memory", plan.memory, "GiB that there are (default: what this machine has)")
+        ->check(CLI::Range(0.001, 1e9));
+    sub.add_option("--threads", plan.threads, threadsHelp)->check(CLI::Range(0, 1024))->capture_default_str();
+    sub.add_flag("--json", plan.json, jsonHelp);
+    addCompileOptions(sub, plan.compile);
+  }
+
   void addCheckModel() {
     CLI::App &sub = add("check-model", "everything that is wrong with a model description", checkModel, runCheckModel);
     sub.add_option("FILE", checkModel.description, "a file like those of models/")->required();
+    sub.add_option("--config", checkModel.config, "a config.json that the description shall read");
+    sub.add_option("--index", checkModel.index, "model.safetensors.index.json, whose names it shall expect")
+        ->needs("--config");
   }
 
   void addPerplexity() {

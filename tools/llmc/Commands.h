@@ -54,10 +54,30 @@ struct InspectCommand {
 };
 int runInspect(const InspectCommand &command);
 
+struct CoverageCommand {
+  std::string model;
+  int64_t rows = 1, prefill = 512, depth = 0; // depth 0: 4096 positions, or the context where that is less
+  bool json = false;
+  CompileOptions compile;
+};
+int runCoverage(const CoverageCommand &command);
+
+struct PlanCommand {
+  std::string model;
+  int64_t ranks = 1;
+  double memory = 0; // GiB; 0: what this machine has
+  int64_t threads = 0;
+  bool json = false;
+  CompileOptions compile;
+};
+int runPlan(const PlanCommand &command);
+
 struct CheckModelCommand {
   std::string description;
+  std::string config, index; // "" or what it has to fit
 };
-// Says everything that is wrong with a file of models/, a line each.
+// Says everything that is wrong with a file of models/, by itself and against a config and the names of its weights, a
+// line each.
 int runCheckModel(const CheckModelCommand &command);
 
 enum class Executor { Compiled, Reference, Tile };

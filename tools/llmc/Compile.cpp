@@ -213,6 +213,19 @@ StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &opti
   return limits;
 }
 
+StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options) {
+  LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
+  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
+  LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, factOrZero(*lowered.module, "llmc.page_positions")));
+  DiagnosticCollector diagnostics(lowered.context.get(), options.verbose);
+  cpu::CompileOptions codegen;
+  codegen.emulate = options.emulate;
+  FailureOr<cpu::CompiledProgram> program = cpu::planProgram(*lowered.module, target, codegen);
+  if (failed(program))
+    return diagnostics.status("code generation failed without saying why");
+  return manifestOf(model, target, limits, *lowered.module, *program);
+}
+
 StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
   if (!model.files.hasWeights())
     return Status::error(model.files.path() + ": holds no weights, only a config; compile needs them");

@@ -30,6 +30,10 @@ struct ArtifactLimits {
 // `pagePositions` is 0 where no layer keeps keys and values.
 StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions);
 
+// The limits and the memory plan of the artifact that compileModel would write. Weights are not needed: without them
+// they count in the type that the config states.
+StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options);
+
 // Writes the artifact folder, whole or not at all, and says what is in it.
 StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output);
 

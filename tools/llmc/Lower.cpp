@@ -1,8 +1,9 @@
 // The module side of compilation: importing, the phases and their dumps.
 #include "dialects/tile/TileDialect.h"
 #include "lib/codegen/cpu/CompileProgram.h"
-#include "lib/importer/files/quantized/LogicalTensors.h"
 #include "lib/importer/BuildModule.h"
+#include "lib/importer/Inspect.h"
+#include "lib/importer/files/quantized/LogicalTensors.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/Pipelines.h"
 #include "tools/llmc/Compile.h"
@@ -69,6 +70,8 @@ StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions 
   result.context = makeContext();
   DiagnosticCollector diagnostics(result.context.get(), options.verbose);
   auto storageTypeOf = [&](const std::string &tensor) -> std::string {
+    if (!model.files.hasWeights())
+      return plainTypeOf(model.spec);
     StatusOr<const LogicalTensors *> tensors = model.files.logical(); // opening the model has said what is wrong
     const LogicalTensor *found = tensors.ok() ? (*tensors)->find(tensor) : nullptr;
     return found ? found->format : std::string();

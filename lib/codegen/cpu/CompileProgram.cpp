@@ -67,6 +67,20 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
   return success();
 }
 
+FailureOr<CompiledProgram> emitAll(ModuleOp program, const CpuTarget &target, const CompileOptions &options,
+                                   std::vector<UnitText> &units) {
+  MLIRContext *context = program.getContext();
+  DialectRegistry registry;
+  registerCodegenDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  CompiledProgram result;
+  result.requiredFeatures = machineTarget(target, options.emulate).requiredFeatures;
+  if (failed(emitUnits(program, target, options, result, units)))
+    return failure();
+  return result;
+}
+
 } // namespace
 
 void llmc::cpu::registerUnitDialects(DialectRegistry &registry) {
@@ -81,19 +95,19 @@ void llmc::cpu::registerCodegenDialects(DialectRegistry &registry) {
   registry.insert<llm::LlmDialect, tile::TileDialect>();
 }
 
+FailureOr<CompiledProgram> llmc::cpu::planProgram(ModuleOp program, const CpuTarget &target,
+                                                  const CompileOptions &options) {
+  std::vector<UnitText> units;
+  return emitAll(program, target, options, units);
+}
+
 FailureOr<CompiledProgram> llmc::cpu::compileProgram(ModuleOp program, const CpuTarget &target,
                                                      const CompileOptions &options) {
-  MLIRContext *context = program.getContext();
-  DialectRegistry registry;
-  registerCodegenDialects(registry);
-  context->appendDialectRegistry(registry);
-  context->loadAllAvailableDialects();
-
-  CompiledProgram result;
-  result.requiredFeatures = machineTarget(target, options.emulate).requiredFeatures;
   std::vector<UnitText> units;
-  if (failed(emitUnits(program, target, options, result, units)))
+  FailureOr<CompiledProgram> emitted = emitAll(program, target, options, units);
+  if (failed(emitted))
     return failure();
+  CompiledProgram &result = *emitted;
   StatusOr<UnitObjects> compiled =
       compileUnits(units, target, {options.emulate, options.dumpDir, options.numThreads, options.cacheFolder});
   if (!compiled.ok())
@@ -110,5 +124,5 @@ FailureOr<CompiledProgram> llmc::cpu::compileProgram(ModuleOp program, const Cpu
   result.unitsCompiled = compiled->compiled;
   result.unitsFromCache = compiled->fromCache;
   result.cacheFault = compiled->cacheFault;
-  return result;
+  return emitted;
 }

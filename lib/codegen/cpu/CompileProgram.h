@@ -43,6 +43,10 @@ void registerUnitDialects(mlir::DialectRegistry &registry);
 // Dialects that a context must have loaded before it compiles; emission makes ops of all of them.
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 
+// What compileProgram would choose and the scratch it would need, without compiling: there is no shared object.
+mlir::FailureOr<CompiledProgram> planProgram(mlir::ModuleOp program, const CpuTarget &target,
+                                             const CompileOptions &options);
+
 mlir::FailureOr<CompiledProgram> compileProgram(mlir::ModuleOp program, const CpuTarget &target,
                                                 const CompileOptions &options);
 

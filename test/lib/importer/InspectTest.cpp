@@ -68,7 +68,8 @@ TEST(Inspect, OfExpertsATokenMeetsThoseOfItsRouter) {
   ModelSpec spec = resolvedTiny(family);
   ParameterCounts counts = countParameters(spec);
   EXPECT_EQ(counts.total, 2u * 16 * 8 + 4 * (6 * 8 + 6 * 8 * 8));
-  EXPECT_EQ(counts.active, 2u * 16 * 8 + 4 * (6 * 8 + 2 * 8 * 8)) << "2 of 6";
+  EXPECT_EQ(counts.active, 16u * 8 + 4 * (6 * 8 + 2 * 8 * 8)) << "2 of 6, the head, and not the embedding";
+  EXPECT_EQ(inspectToJsonText(spec), inspectToJson(spec).dump());
   EXPECT_EQ(inspectToJson(spec)["experts"], 6);
   EXPECT_EQ(inspectToJson(spec)["tensors"].size(), 2u + 4 * (1 + 6));
 }
@@ -107,9 +108,30 @@ TEST(Inspect, HeadersKnowTypesAndBytes) {
   EXPECT_EQ(json["bytes"], 100 * stored.size());
 }
 
+TEST(Inspect, ATiedEmbeddingIsAHead) {
+  ParameterCounts counts = countParameters(resolved("published/llama-3.2-1b"));
+  EXPECT_EQ(counts.active, counts.total);
+  counts = countParameters(resolved("published/llama-3-8b"));
+  EXPECT_EQ(counts.active, counts.total - 128256ull * 4096);
+}
+
+TEST(Inspect, PartsThatAreNotRun) {
+  Json family = tinyFamily();
+  family["config"]["missing"] = {{"architectures", {{"vision: patch_embedding", "text only: linear"}}},
+                                 {"no_such_key", {{"audio: conv", "text only"}}}};
+  family["config"]["ignored_tensors"] = {{"mtp.*", "layers that predict more tokens are not run"},
+                                         {"*.buffer", "computed"},
+                                         {"vision.*", "text only, no image input"}};
+  std::vector<MissingPart> missing = resolvedTiny(family).missing;
+  ASSERT_EQ(missing.size(), 2u) << "no key of the config is ignored as of a vision tower";
+  EXPECT_EQ(missing[0].name, "vision: patch_embedding");
+  EXPECT_EQ(missing[0].reason, "text only: linear");
+  EXPECT_EQ(missing[1].name, "mtp.*");
+}
+
 TEST(Inspect, Text) {
   std::string text = inspectToText(resolved("exaone-4"));
   EXPECT_NE(text.find("exaone-4 (Exaone4ForCausalLM)\n"), std::string::npos);
-  EXPECT_NE(text.find("  parameters  164,544\n"), std::string::npos);
+  EXPECT_NE(text.find("  parameters  164,544, active for a token "), std::string::npos);
   EXPECT_NE(text.find("  layers      3 x sliding_attention\n"), std::string::npos);
 }

@@ -1,0 +1,31 @@
+// Which operators of a model have a kernel, what they cost in a step, and which are missing.
+#pragma once
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/CheckTileForms.h"
+#include "runtime/support/Json.h"
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+// A step of `rows` rows, each of which sees `context` positions.
+struct StepSize {
+  int64_t rows, context;
+};
+
+struct OperatorCost {
+  double flops = 0, bytes = 0;
+};
+
+// Equal operators of all layers, as one entry.
+struct OperatorCoverage {
+  std::string op; // of the llm dialect
+  TileForm form;
+  int64_t count = 0;               // in one step: what a layer has counts for each layer
+  std::vector<OperatorCost> costs; // of each step size, all of them together
+};
+
+// Of a module as imported, in the order of first use. What moves no numbers (declarations, records) is left out.
+std::vector<OperatorCoverage> coverageOf(mlir::ModuleOp module, const std::vector<StepSize> &steps);
+
+} // namespace llmc

@@ -1,0 +1,26 @@
+// The memory that a model takes on one rank, without weights or machine code.
+#pragma once
+#include "tools/llmc/Compile.h"
+#include <cstdint>
+#include <string>
+
+namespace llmc {
+
+struct MemoryPlan {
+  uint64_t weights = 0, activations = 0, scratch = 0, kv = 0, state = 0, logits = 0, staging = 0; // bytes
+  uint64_t total() const { return weights + activations + scratch + kv + state + logits + staging; }
+  ArtifactLimits limits;
+  int64_t workers = 1; // scratch is that of all of them
+  // "" where the numbers are those that `llmc compile` allocates; else why they are an estimate.
+  std::string estimatedBecause;
+};
+
+// Of the artifact that compileModel would write; where a kernel is missing, of one that had it: weights in their form,
+// caches and states as the model has them, rows that are needed at once.
+StatusOr<MemoryPlan> planMemoryOf(const Model &model, const CompileOptions &options, int64_t workers);
+
+// The estimate alone, for the same reason.
+StatusOr<MemoryPlan> estimateMemoryOf(const Model &model, const CompileOptions &options, int64_t workers,
+                                      std::string reason);
+
+} // namespace llmc

@@ -1,0 +1,135 @@
+// llmc plan: what a model takes in memory, against what there is, and what would make it fit.
+#include "runtime/support/MachineMemory.h"
+#include "runtime/support/UsableCores.h"
+#include "tools/llmc/Commands.h"
+#include "tools/llmc/Plan.h"
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+namespace llmc {
+namespace {
+
+struct Change {
+  std::string flags; // "--weights int4"
+  uint64_t total;
+};
+
+struct Report {
+  MemoryPlan plan;
+  uint64_t limit = 0;
+  std::vector<Change> changes; // that were tried because it does not fit, until one does
+  bool fits() const { return plan.total() <= limit; }
+};
+
+// Options that take less, each on top of those before it, with the flags that say so.
+std::vector<std::pair<std::string, CompileOptions>> smallerOptions(const CompileOptions &given,
+                                                                   const MemoryPlan &plan) {
+  std::vector<std::pair<std::string, CompileOptions>> smaller;
+  CompileOptions options = given;
+  std::string flags;
+  auto add = [&](const std::string &flag) {
+    flags += (flags.empty() ? "" : " ") + flag;
+    smaller.emplace_back(flags, options);
+  };
+  if (plan.limits.maxSequences > 1) {
+    options.maxSequences = 1;
+    add("--max-sequences 1");
+  }
+  if (plan.limits.context > 2048) {
+    options.context = 2048;
+    add("--context 2048");
+  }
+  if (plan.limits.maxTokens > 64) {
+    options.maxTokens = 64;
+    add("--max-tokens 64");
+  }
+  for (const char *form : {"int8", "int4"})
+    if (given.weights != "int4" && given.weights != form) {
+      CompileOptions packed = options;
+      packed.weights = form;
+      smaller.emplace_back(flags + (flags.empty() ? "" : " ") + "--weights " + form, packed);
+    }
+  return smaller;
+}
+
+StatusOr<Report> reportOf(const PlanCommand &command) {
+  if (command.ranks != 1)
+    return Status::error("--ranks is " + std::to_string(command.ranks) + ", but a model is planned for 1 rank yet");
+  LLMC_ASSIGN_OR_RETURN(Model model, openModel(command.model, command.compile.models));
+  int64_t workers = command.threads > 0 ? command.threads : usableCores();
+  Report report;
+  LLMC_ASSIGN_OR_RETURN(report.plan, planMemoryOf(model, command.compile, workers));
+  report.limit = command.memory > 0 ? static_cast<uint64_t>(command.memory * (1 << 30)) : machineMemory().totalBytes;
+  if (report.fits())
+    return report;
+  for (const auto &[flags, options] : smallerOptions(command.compile, report.plan)) {
+    // What was an estimate stays one: the missing kernel is missing with other options too.
+    const std::string &reason = report.plan.estimatedBecause;
+    LLMC_ASSIGN_OR_RETURN(MemoryPlan plan, reason.empty() ? planMemoryOf(model, options, workers)
+                                                          : estimateMemoryOf(model, options, workers, reason));
+    report.changes.push_back({flags, plan.total()});
+    if (plan.total() <= report.limit)
+      break;
+  }
+  return report;
+}
+
+Json jsonOf(const PlanCommand &command, const Report &report) {
+  const MemoryPlan &plan = report.plan;
+  Json changes = Json::array();
+  for (const Change &change : report.changes)
+    changes.push_back({{"flags", change.flags}, {"total", change.total}, {"fits", change.total <= report.limit}});
+  Json rank = {{"weights", plan.weights}, {"activations", plan.activations},
+               {"scratch", plan.scratch}, {"collectives", 0},
+               {"kv", plan.kv},           {"state", plan.state},
+               {"logits", plan.logits},   {"staging", plan.staging},
+               {"total", plan.total()},   {"limit", report.limit}};
+  return {{"target", command.compile.target},
+          {"ranks", command.ranks},
+          {"fits", report.fits()},
+          {"rank", Json::array({rank})},
+          {"context", plan.limits.context},
+          {"max_tokens", plan.limits.maxTokens},
+          {"max_sequences", plan.limits.maxSequences},
+          {"workers", plan.workers},
+          {"estimated_because", plan.estimatedBecause},
+          {"changes", changes}};
+}
+
+std::string line(const char *name, uint64_t bytes, const std::string &note = "") {
+  char text[256];
+  std::snprintf(text, sizeof text, "  %-12s %20" PRIu64 " bytes %12.3f GiB  %s", name, bytes,
+                static_cast<double>(bytes) / (1 << 30), note.c_str());
+  std::string line = text;
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+std::string textOf(const PlanCommand &command, const Report &report) {
+  const MemoryPlan &plan = report.plan;
+  std::string text = command.model + " for " + command.compile.target + ", one rank; context " +
+                     std::to_string(plan.limits.context) + ", at most " + std::to_string(plan.limits.maxTokens) +
+                     " rows and " + std::to_string(plan.limits.maxSequences) + " sequences a step\n";
+  text += line("weights", plan.weights, "--weights " + command.compile.weights) + line("activations", plan.activations);
+  text += line("scratch", plan.scratch, "of " + std::to_string(plan.workers) + " workers") + line("kv", plan.kv);
+  text += line("state", plan.state) + line("logits", plan.logits) + line("staging", plan.staging);
+  text += line("total", plan.total()) + line("limit", report.limit);
+  if (!plan.estimatedBecause.empty())
+    text += "estimated: " + plan.estimatedBecause + "\n";
+  uint64_t gap = report.fits() ? report.limit - plan.total() : plan.total() - report.limit;
+  text += line(report.fits() ? "fits, left" : "lacks", gap);
+  for (const Change &change : report.changes)
+    text += line(change.total <= report.limit ? "would fit" : "too large", change.total, "with " + change.flags);
+  return text;
+}
+
+} // namespace
+
+int runPlan(const PlanCommand &command) {
+  StatusOr<Report> report = reportOf(command);
+  if (!report.ok())
+    return reportFault(report.status());
+  return writeAnswer(command.json ? jsonOf(command, *report).dump() + "\n" : textOf(command, *report));
+}
+
+} // namespace llmc
