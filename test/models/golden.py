@@ -1,4 +1,4 @@
-"""golden.py FOLDER WORK [--only EXECUTOR]: llmc computes for the model in FOLDER what an independent implementation computed in float32.
+"""golden.py FOLDER WORK [--only EXECUTOR,...]: llmc computes for the model in FOLDER what an independent implementation computed in float32.
 
 Three executors in float32 within 2e-5 of the largest value of each tensor, the compiled one for every target; greedy
 ids equal; bfloat16 by its KL divergence. Each difference says which family, executor, tensor and position, and both values.
@@ -120,7 +120,7 @@ def main(folder, work, only=""):
 
     differences = []
     compiled = ways_to_compile()
-    ways = [["--executor", only]] if only else [["--executor", "reference"], ["--executor", "tile"]] + compiled
+    ways = [["--executor", executor] for executor in only.split(",")] if only else [["--executor", "reference"], ["--executor", "tile"]] + compiled
     for options in ways:
         actual = logits("--weights", "f32", "--hidden", *options)
         differences += compare_values(f"{family} {' '.join(options)}", golden, actual, first)
