@@ -30,7 +30,7 @@ text("no UTF-8", [], b'{"model_type": "\xff\xfe"}')
 text("17 MiB", [], json.dumps(config)[:-1] + " " * (17 << 20) + "}")
 
 keys("architecture misspelt", ["LlamaForCausalLN", "LlamaForCausalLM"], architectures=["LlamaForCausalLN"], model_type="lama")
-keys("architecture unknown", ["XyzForCausalLM", "LlamaForCausalLM"], architectures=["XyzForCausalLM"], model_type="xyz")
+keys("architecture unknown", ["XyzForCausalLM", "nearest = GlmForCausalLM", "are known"], architectures=["XyzForCausalLM"], model_type="xyz")
 keys("architecture a number", [], architectures=[7], model_type=7)
 keys("quantisation unknown", ["squeeze"], quantization_config={"quant_method": "squeeze", "bits": 3})
 
