@@ -58,8 +58,9 @@ private:
   Status setZeros(QuantizedTensor &tensor, const std::string &name);
   StatusOr<uint64_t> groupSizeFor(uint64_t inputs, uint64_t groups) const;
   StatusOr<bool> isActOrder(const QuantizedTensor &tensor) const;
+  StatusOr<bool> setGroupIndex(QuantizedTensor &tensor, const std::string &name);
   Status add(QuantizedTensor tensor);
-  Status checkLeftOver() const;
+  Status checkLeftOver();
 
   const ModelFiles &files_;
   const QuantizationConfig &config_;
@@ -86,6 +87,25 @@ std::string scalesOf(const QuantizedTensor &tensor) {
 Status wrongShape(const std::string &what, const ModelTensor &part, std::span<const uint64_t> expected) {
   return Status::error("the " + what + " '" + part.name + "' are " + printShape(part.shape) + ", expected " +
                        printShape(expected));
+}
+
+Status checkWords(const std::string &what, const ModelTensor &part) {
+  return part.type == TensorType::I32 ? Status()
+                                      : Status::error("the " + what + " '" + part.name + "' are of type " +
+                                                      std::string(nameOf(part.type)) + ", expected I32");
+}
+
+// Scales are counted by rows and inputs.
+Status checkSizes(const QuantizedTensor &tensor) {
+  if (numElements(tensor.shape).value_or(0) > 0)
+    return {};
+  return Status::error("has codes of shape " + printShape(tensor.shape) + ", expected positive sizes");
+}
+
+Status checkScales(const ModelTensor &scales) {
+  return isScale(scales.type) ? Status()
+                              : Status::error("has scales of " + std::string(nameOf(scales.type)) +
+                                              ", expected F32, F16, BF16, F8_E4M3 or powers of two in bytes");
 }
 
 // The shape of scales that stand for `outputs` and `inputs` each.
@@ -118,10 +138,10 @@ Status Finder::readQweight(const std::string &module) {
   tensor.codes = *take(tensor, module + ".qweight");
   tensor.scales = take(tensor, module + ".scales");
   tensor.zeros = take(tensor, module + ".qzeros");
-  tensor.groupIndex = take(tensor, module + ".g_idx");
   if (!tensor.scales || tensor.scales->shape.size() != 2 || tensor.codes.shape.size() != 2)
     return Status::error("is " + printShape(tensor.codes.shape) + ", expected a matrix with '" + module +
                          ".scales' of [groups, outputs]");
+  LLMC_RETURN_IF_ERROR(checkWords("codes", tensor.codes));
   tensor.bits = static_cast<unsigned>(config_.bits);
   if (tensor.bits != 2 && tensor.bits != 4 && tensor.bits != 8)
     return Status::error("has codes of " + std::to_string(tensor.bits) + " bits (" + config_.file +
@@ -145,12 +165,8 @@ Status Finder::readQweight(const std::string &module) {
   if (!tensor.zeros || tensor.zeros->shape != zeroShape || tensor.zeros->type != TensorType::I32)
     return tensor.zeros ? wrongShape("zero points", *tensor.zeros, zeroShape)
                         : Status::error("has no zero points '" + module + ".qzeros'");
-  if (tensor.groupIndex && tensor.groupIndex->shape != Shape{inputs})
-    return wrongShape("groups of inputs", *tensor.groupIndex, Shape{inputs});
   tensor.zerosMinusOne = !isAwq && config_.storesZerosMinusOne;
-  LLMC_ASSIGN_OR_RETURN(bool actOrder, isActOrder(tensor));
-  if (!actOrder)
-    tensor.groupIndex.reset();
+  LLMC_ASSIGN_OR_RETURN(bool actOrder, setGroupIndex(tensor, module + ".g_idx"));
   bool isSymmetric = !isAwq && config_.isSymmetric;
   tensor.format = std::string(isAwq ? "AWQ" : "GPTQ") + " INT" + std::to_string(tensor.bits) +
                   (isSymmetric ? "" : " asymmetric") + " group " + std::to_string(tensor.groupInputs) +
@@ -160,8 +176,6 @@ Status Finder::readQweight(const std::string &module) {
 
 // Whether some input lies elsewhere than in the group of its neighbours.
 StatusOr<bool> Finder::isActOrder(const QuantizedTensor &tensor) const {
-  if (!tensor.groupIndex)
-    return false;
   LLMC_ASSIGN_OR_RETURN(std::span<const uint8_t> bytes, files_.bytes(*tensor.groupIndex));
   for (uint64_t i = 0; i < tensor.inputs(); ++i) {
     int32_t group;
@@ -173,6 +187,20 @@ StatusOr<bool> Finder::isActOrder(const QuantizedTensor &tensor) const {
       return true;
   }
   return false;
+}
+
+// Kept where it orders the groups, which is the result.
+StatusOr<bool> Finder::setGroupIndex(QuantizedTensor &tensor, const std::string &name) {
+  tensor.groupIndex = take(tensor, name);
+  if (!tensor.groupIndex)
+    return false;
+  LLMC_RETURN_IF_ERROR(checkWords("groups of inputs", *tensor.groupIndex));
+  if (tensor.groupIndex->shape != Shape{tensor.inputs()})
+    return wrongShape("groups of inputs", *tensor.groupIndex, Shape{tensor.inputs()});
+  LLMC_ASSIGN_OR_RETURN(bool actOrder, isActOrder(tensor));
+  if (!actOrder)
+    tensor.groupIndex.reset();
+  return actOrder;
 }
 
 // The stated size that makes as many groups; one that divides the inputs where none is stated.
@@ -202,6 +230,7 @@ Status Finder::readPacked(const std::string &name) {
     return Status::error("is " + printShape(tensor.codes.shape) + ", expected a matrix with scales '" + name +
                          "_scale'");
   tensor.shape = tensor.codes.shape;
+  LLMC_RETURN_IF_ERROR(checkSizes(tensor));
   if (tensor.codes.type == TensorType::U8) {
     tensor.factor = take(tensor, name + "_global_scale");
     tensor.dividesByFactor = true;
@@ -267,6 +296,8 @@ Status Finder::setFloat4(QuantizedTensor &tensor, const std::string &name) {
     return Status::error(isMx ? "is MXFP4, which has no factor '" + tensor.factor->name + "'"
                               : "is NVFP4, which needs an F32 factor of all scales, '" + name + "_scale_2' or '" +
                                     name + "_global_scale'");
+  if (tensor.factor && numElements(tensor.factor->shape) != 1)
+    return wrongShape("factors", *tensor.factor, Shape{1});
   std::vector<uint64_t> expected = scaleShape(tensor, 1, tensor.groupInputs);
   if (tensor.scales->shape != expected)
     return wrongShape("scales", *tensor.scales, expected);
@@ -292,13 +323,7 @@ Status Finder::setGroups(QuantizedTensor &tensor, const std::string &what) {
     return wrongShape("scales", scales, scaleShape(tensor, 1, tensor.inputs()));
   }
   LLMC_RETURN_IF_ERROR(setZeros(tensor, tensor.name + "_zero_point"));
-  tensor.groupIndex = take(tensor, tensor.name + "_g_idx");
-  if (tensor.groupIndex &&
-      (tensor.groupIndex->shape != Shape{tensor.inputs()} || tensor.groupIndex->type != TensorType::I32))
-    return wrongShape("groups of inputs", *tensor.groupIndex, Shape{tensor.inputs()});
-  LLMC_ASSIGN_OR_RETURN(bool actOrder, isActOrder(tensor));
-  if (!actOrder)
-    tensor.groupIndex.reset();
+  LLMC_ASSIGN_OR_RETURN(bool actOrder, setGroupIndex(tensor, tensor.name + "_g_idx"));
   tensor.format = what + (tensor.zeros ? " asymmetric" : "") + kind + (actOrder ? " act-order" : "") + scalesOf(tensor);
   return {};
 }
@@ -328,11 +353,10 @@ Status Finder::readScaled(const ModelTensor &codes) {
   if (codes.shape.size() < 2)
     return Status::error("is " + printShape(codes.shape) + " with scales '" + tensor.scales->name +
                          "', expected a matrix");
-  if (!isScale(tensor.scales->type))
-    return Status::error("has scales of " + std::string(nameOf(tensor.scales->type)) +
-                         ", expected F32, F16, BF16, F8_E4M3 or powers of two in bytes");
+  LLMC_RETURN_IF_ERROR(checkScales(*tensor.scales));
   tensor.codes = *take(tensor, codes.name);
   tensor.shape = codes.shape;
+  LLMC_RETURN_IF_ERROR(checkSizes(tensor));
   tensor.factor = take(tensor, codes.name + "_scale_2");
   if (codes.type == TensorType::U8)
     return setFloat4(tensor, codes.name);
@@ -381,14 +405,11 @@ Status Finder::readGgmlScaled(const ModelTensor &codes) {
 }
 
 Status Finder::add(QuantizedTensor tensor) {
-  if (!numElements(tensor.shape) || tensor.inputs() == 0 || tensor.outputs() == 0)
-    return Status::error("has codes of shape " + printShape(tensor.shape) + ", expected positive sizes");
+  LLMC_RETURN_IF_ERROR(checkSizes(tensor));
   if (tensor.layout != CodeLayout::Gptq && tensor.layout != CodeLayout::Awq && tensor.groupOutputs == 1 &&
       numElements(tensor.scales->shape).value_or(0) != tensor.numRows() * tensor.groupsPerRow())
     return wrongShape("scales", *tensor.scales, scaleShape(tensor, 1, tensor.groupInputs));
-  if (!isScale(tensor.scales->type))
-    return Status::error("has scales of " + std::string(nameOf(tensor.scales->type)) +
-                         ", expected F32, F16, BF16, F8_E4M3 or powers of two in bytes");
+  LLMC_RETURN_IF_ERROR(checkScales(*tensor.scales));
   // Packed forms have a scale for 32 inputs of whole groups, or for the halves of such.
   bool isInteger = tensor.meaning != CodeMeaning::E4M3 && tensor.meaning != CodeMeaning::E5M2;
   uint64_t unit = tensor.format == "NVFP4" ? 16 : 32;
@@ -400,15 +421,14 @@ Status Finder::add(QuantizedTensor tensor) {
   return {};
 }
 
-Status Finder::checkLeftOver() const {
-  QuantizedTensors &found = const_cast<QuantizedTensors &>(found_);
-  bool isQuantized = !found.tensors.empty() || !config_.file.empty();
+Status Finder::checkLeftOver() {
+  bool isQuantized = !found_.tensors.empty() || !config_.file.empty();
   for (const ModelTensor &tensor : files_.tensors()) {
-    if (found.parts.count(tensor.name))
+    if (found_.parts.count(tensor.name))
       continue;
     auto has = [&](const char *suffix) { return endsWith(tensor.name, suffix); };
     if (isQuantized && std::any_of(std::begin(withoutEffect), std::end(withoutEffect), has))
-      found.parts.insert(tensor.name);
+      found_.parts.insert(tensor.name);
     else if (std::any_of(std::begin(orphanSuffixes), std::end(orphanSuffixes), has))
       return Status::error("tensor '" + tensor.name + "' belongs to quantised codes, which are not stored");
   }

@@ -90,6 +90,7 @@ StatusOr<QuantizedReader> QuantizedReader::open(const QuantizedTensor &tensor, c
   LLMC_RETURN_IF_ERROR(load(tensor.scales, reader.scales_));
   LLMC_RETURN_IF_ERROR(load(tensor.zeros, reader.zeros_));
   LLMC_RETURN_IF_ERROR(load(tensor.groupIndex, reader.groupIndex_));
+  reader.hasOneScale_ = numElements(tensor.scales->shape) == 1;
   Part factor;
   LLMC_RETURN_IF_ERROR(load(tensor.factor, factor));
   if (tensor.factor)
@@ -112,8 +113,9 @@ float QuantizedReader::scale(uint64_t row, uint64_t group) const {
   bool isTransposed = t.layout == CodeLayout::Gptq || t.layout == CodeLayout::Awq;
   uint64_t matrix = row / t.outputs(), output = row % t.outputs();
   uint64_t perMatrix = (t.outputs() + t.groupOutputs - 1) / t.groupOutputs;
-  uint64_t at = isTransposed ? group * t.outputs() + output
-                             : (matrix * perMatrix + output / t.groupOutputs) * t.groupsPerRow() + group;
+  uint64_t at = hasOneScale_   ? 0
+                : isTransposed ? group * t.outputs() + output
+                               : (matrix * perMatrix + output / t.groupOutputs) * t.groupsPerRow() + group;
   float scale = numberAt(scales_.bytes, scales_.type, at);
   if (!t.factor)
     return scale;

@@ -73,6 +73,7 @@ private:
 
   const QuantizedTensor *tensor_ = nullptr;
   Part codes_, scales_, zeros_, groupIndex_;
+  bool hasOneScale_ = false; // of all matrices
   float factor_ = 1.0f;
 };
 

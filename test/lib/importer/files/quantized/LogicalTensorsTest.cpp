@@ -123,3 +123,95 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
+
+namespace {
+
+// "I32" [4, 32] under a name, of zeros.
+struct Stored {
+  const char *name, *type;
+  std::vector<uint64_t> shape;
+};
+
+std::string errorOf(const std::vector<Stored> &tensors) {
+  std::string header;
+  uint64_t end = 0;
+  for (const Stored &tensor : tensors) {
+    std::string shape;
+    uint64_t begin = end;
+    for (uint64_t size : tensor.shape)
+      shape += (shape.empty() ? "" : ",") + std::to_string(size);
+    end += *tensorBytes(*safetensorsType(tensor.type), tensor.shape);
+    header += (header.empty() ? "{\"" : ",\"") + std::string(tensor.name) + R"(":{"dtype":")" + tensor.type +
+              R"(","shape":[)" + shape + R"(],"data_offsets":[)" + std::to_string(begin) + "," + std::to_string(end) +
+              "]}";
+  }
+  test::TemporaryFolder folder;
+  std::ofstream(folder.path() + "/config.json") << R"({"quantization_config": {"bits": 4, "group_size": 32}})";
+  std::ofstream(folder.path() + "/model.safetensors", std::ios::binary) << test::safetensorsBytes(header + "}", end);
+  StatusOr<ModelFiles> files = ModelFiles::open(folder.path());
+  if (!files.ok())
+    return files.status().message();
+  StatusOr<LogicalTensors> logical = LogicalTensors::of(*files);
+  if (!logical.ok())
+    return logical.status().message().substr(folder.path().size() + 2);
+  // What is listed can be read to its end.
+  for (const LogicalTensor &tensor : logical->all())
+    if (tensor.quantized) {
+      std::vector<float> values(*numElements(tensor.shape));
+      if (Status read = readLogical(*files, tensor, 0, values); !read.ok())
+        return read.message();
+    }
+  return "";
+}
+
+} // namespace
+
+TEST(LogicalTensorsErrors, PartsOfOtherTypes) {
+  const Stored scales = {"w.scales", "F16", {2, 64}}, zeros = {"w.qzeros", "I32", {2, 8}};
+  EXPECT_EQ(errorOf({{"w.qweight", "I32", {8, 64}}, scales, zeros}), "");
+  EXPECT_EQ(errorOf({{"w.qweight", "U8", {8, 64}}, scales, zeros}),
+            "tensor 'w.qweight': the codes 'w.qweight' are of type U8, expected I32");
+  EXPECT_EQ(errorOf({{"w.qweight", "I32", {8, 64}}, scales, zeros, {"w.g_idx", "I8", {64}}}),
+            "tensor 'w.qweight': the groups of inputs 'w.g_idx' are of type I8, expected I32");
+  EXPECT_EQ(errorOf({{"w.qweight", "I32", {8, 64}}, scales, zeros, {"w.g_idx", "I32", {63}}}),
+            "tensor 'w.qweight': the groups of inputs 'w.g_idx' are [63], expected [64]");
+  EXPECT_EQ(errorOf({{"w.weight", "I8", {4, 32}}, {"w.weight_scale", "I32", {4}}}),
+            "tensor 'w.weight': has scales of I32, expected F32, F16, BF16, F8_E4M3 or powers of two in bytes");
+}
+
+TEST(LogicalTensorsErrors, NoRows) {
+  const std::string end = "expected positive sizes";
+  EXPECT_EQ(errorOf({{"w.weight", "I8", {0, 32}}, {"w.weight_scale", "F32", {2}}}),
+            "tensor 'w.weight': has codes of shape [0, 32], " + end);
+  EXPECT_EQ(errorOf({{"w.weight", "F8_E4M3", {0, 32}}, {"w.weight_scale", "F32", {2}}}),
+            "tensor 'w.weight': has codes of shape [0, 32], " + end);
+  EXPECT_EQ(errorOf({{"w.weight", "I8", {4, 0}}, {"w.weight_scale", "F32", {4}}}),
+            "tensor 'w.weight': has codes of shape [4, 0], " + end);
+  EXPECT_EQ(
+      errorOf({{"w.weight_packed", "I32", {0, 4}}, {"w.weight_scale", "F32", {2}}, {"w.weight_shape", "I64", {2}}}),
+      "tensor 'w.weight_packed': has codes of shape [0, 4], " + end);
+}
+
+TEST(LogicalTensorsErrors, OneScaleOfSeveralMatrices) {
+  EXPECT_EQ(errorOf({{"w.weight", "F8_E4M3", {3, 4, 32}}, {"w.weight_scale", "F32", {1}}}), "");
+  EXPECT_EQ(errorOf({{"w.weight", "I8", {3, 4, 32}}, {"w.weight_scale", "F32", {}}}), "");
+}
+
+TEST(LogicalTensorsErrors, FactorsOfScales) {
+  const Stored codes = {"w.weight", "U8", {4, 16}}, scales = {"w.weight_scale", "F8_E4M3", {4, 2}};
+  EXPECT_EQ(errorOf({codes, scales, {"w.weight_scale_2", "F32", {}}}), "");
+  for (uint64_t count : {0u, 3u})
+    EXPECT_EQ(errorOf({codes, scales, {"w.weight_scale_2", "F32", {count}}}),
+              "tensor 'w.weight': the factors 'w.weight_scale_2' are [" + std::to_string(count) + "], expected [1]");
+  EXPECT_EQ(errorOf({codes, scales}), "tensor 'w.weight': is NVFP4, which needs an F32 factor of all scales, "
+                                      "'w.weight_scale_2' or 'w.weight_global_scale'");
+}
+
+TEST(LogicalTensorsErrors, PartsThatAreMissing) {
+  EXPECT_EQ(errorOf({{"w.qweight", "I32", {8, 64}}}),
+            "tensor 'w.qweight': is [8, 64], expected a matrix with 'w.scales' of [groups, outputs]");
+  EXPECT_EQ(errorOf({{"w.qweight", "I32", {8, 64}}, {"w.scales", "F16", {2, 64}}}),
+            "tensor 'w.qweight': has no zero points 'w.qzeros'");
+  EXPECT_EQ(errorOf({{"w.weight_scale", "F32", {4}}}),
+            "tensor 'w.weight_scale' belongs to quantised codes, which are not stored");
+}
