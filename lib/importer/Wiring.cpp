@@ -1,9 +1,8 @@
 // Names are looked up from the innermost to the outermost: variables, facts of the layer, values, weights.
 #include "lib/importer/Wiring.h"
-#include "lib/importer/GraphOps.h"
+#include "lib/importer/FunctionScope.h"
 #include "lib/importer/Rope.h"
 #include <algorithm>
-#include <sstream>
 
 namespace llmc {
 namespace {
@@ -14,189 +13,6 @@ constexpr size_t maxStatements = 1 << 16; // that one function takes
 
 using Variables = std::map<std::string, Operand>;
 using ValueKind = GraphValue::Kind;
-
-std::string layerName(int64_t layer) { return "layers." + std::to_string(layer) + "."; }
-
-// A function that is being built. In a layer, weights and states go by their names inside the layer, and rows of the
-// step become inputs when they are used.
-class FunctionScope final : public GraphScope {
-public:
-  FunctionScope(WeightCatalog &catalog, const ScalarLookup &lookup, int64_t layer)
-      : catalog_(catalog), lookup_(lookup), layer_(layer) {}
-
-  GraphFunction graph;
-  FunctionScope *step = nullptr; // of a layer
-  std::map<int64_t, std::map<std::string, StateShape>> *states = nullptr;
-  std::function<StatusOr<int>(const std::string &)> makeRopeTable; // in the step
-  int64_t records = 0;
-
-  // What a call passes for an input of this function: a value of the step by number, or a weight or state by its full
-  // name.
-  struct Outer {
-    int rows = -1;
-    std::string name;
-  };
-  std::map<int, Outer> outer; // by input
-
-  int parameter(const GraphValue &shape, int outerRows) {
-    int id = graph.add(shape);
-    outer[id] = {outerRows, ""};
-    parameters_.push_back(id);
-    return id;
-  }
-  // Rows of the step, seen from this layer.
-  int capture(int outerRows) {
-    auto [known, isNew] = captured_.emplace(outerRows, -1);
-    if (isNew) {
-      known->second = graph.add(step->graph.values[static_cast<size_t>(outerRows)]);
-      outer[known->second] = {outerRows, ""};
-    }
-    return known->second;
-  }
-  // Inputs in the order of a signature: parameters, batch, states, captured rows, weights.
-  void orderInputs() {
-    graph.inputs = parameters_;
-    if (batch_ >= 0)
-      graph.inputs.push_back(batch_);
-    for (int state : stateOrder_)
-      graph.inputs.push_back(state);
-    for (const auto &each : captured_)
-      graph.inputs.push_back(each.second);
-    graph.inputs.insert(graph.inputs.end(), weightOrder_.begin(), weightOrder_.end());
-  }
-
-  const GraphValue &value(int id) const override { return graph.values[static_cast<size_t>(id)]; }
-
-  int batch() override {
-    if (batch_ < 0) {
-      GraphValue value;
-      value.kind = ValueKind::Batch;
-      batch_ = graph.add(value);
-    }
-    return batch_;
-  }
-
-  StatusOr<int> weight(const std::string &name, std::vector<int64_t> shape, double add) override {
-    LLMC_ASSIGN_OR_RETURN(std::string full, catalog_.declare(name, layer_, shape, add, lookup_));
-    return weightValue(step ? name : full, full, shape);
-  }
-  int weightValue(const std::string &local, const std::string &full, const std::vector<int64_t> &shape) {
-    auto [known, isNew] = weights_.emplace(local, -1);
-    if (isNew) {
-      GraphValue value;
-      value.kind = ValueKind::Weight;
-      value.name = local;
-      value.shape = shape;
-      known->second = graph.add(value);
-      outer[known->second] = {-1, full};
-      weightOrder_.push_back(known->second);
-    }
-    return known->second;
-  }
-
-  StatusOr<int> state(const std::string &name, const StateShape &shape, int64_t layer) override {
-    if (!step)
-      return Status::error("state '" + name + "' is used outside of the layers");
-    bool isOwn = layer < 0 || layer == layer_;
-    StateShape known = shape;
-    if (isOwn) {
-      (*states)[layer_][name] = shape;
-    } else {
-      auto earlier = states->find(layer);
-      if (earlier == states->end() || !earlier->second.count(name))
-        return Status::error("layer " + std::to_string(layer) + " has no state '" + name + "' to read");
-      known = earlier->second[name];
-    }
-    return stateValue(isOwn ? name : "earlier." + name, layerName(isOwn ? layer_ : layer) + name, known);
-  }
-  int stateValue(const std::string &local, const std::string &full, const StateShape &shape) {
-    auto [known, isNew] = states_.emplace(local, -1);
-    if (isNew) {
-      GraphValue value;
-      value.kind = ValueKind::State;
-      value.name = local;
-      value.state = shape;
-      known->second = graph.add(value);
-      outer[known->second] = {-1, full};
-      stateOrder_.push_back(known->second);
-    }
-    return known->second;
-  }
-
-  StatusOr<int> ropeTable(const std::string &name) override {
-    if (!step)
-      return makeRopeTable(name);
-    LLMC_ASSIGN_OR_RETURN(int table, step->makeRopeTable(name));
-    return capture(table);
-  }
-
-  int64_t nextRecord() override { return records++; }
-
-  std::vector<int> emit(GraphNode node, const std::vector<RowShape> &results) override {
-    for (const RowShape &shape : results) {
-      GraphValue value;
-      if (node.op == "kv_append")
-        value = this->value(node.operands.front());
-      value.name = node.name;
-      if (value.kind == ValueKind::Rows)
-        value.heads = shape.heads, value.channels = shape.channels;
-      node.results.push_back(graph.add(value));
-    }
-    graph.nodes.push_back(node);
-    return node.results;
-  }
-
-private:
-  WeightCatalog &catalog_;
-  const ScalarLookup &lookup_;
-  int64_t layer_;
-  int batch_ = -1;
-  std::vector<int> parameters_, stateOrder_, weightOrder_;
-  std::map<int, int> captured_;
-  std::map<std::string, int> weights_, states_;
-};
-
-// All that tells two functions apart, as text.
-std::string signatureOf(const GraphFunction &function) {
-  std::ostringstream text;
-  for (const GraphValue &value : function.values) {
-    text << static_cast<int>(value.kind) << ' ' << (value.kind == ValueKind::Weight ? value.name : "") << ' '
-         << value.heads << ' ' << value.channels << ' ' << value.state.isCache << value.state.latent
-         << value.state.heads << ' ' << value.state.keys << ' ' << value.state.values;
-    for (int64_t size : value.shape)
-      text << ' ' << size;
-    text << '\n';
-  }
-  auto list = [&](const std::vector<int> &ids) {
-    for (int id : ids)
-      text << ' ' << id;
-    text << ';';
-  };
-  list(function.inputs);
-  list(function.results);
-  for (const GraphNode &node : function.nodes) {
-    text << node.op;
-    list(node.operands);
-    list(node.segments);
-    for (const auto &[name, attribute] : node.attributes) {
-      text << name << '=';
-      std::visit(
-          [&](const auto &value) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::vector<float>>)
-              for (float each : value)
-                text << std::hexfloat << each << std::defaultfloat << ',';
-            else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>)
-              text << std::hexfloat << value << std::defaultfloat;
-            else
-              text << value;
-          },
-          attribute);
-      text << ' ';
-    }
-    text << '\n';
-  }
-  return text.str();
-}
 
 class Wiring {
 public:
@@ -313,14 +129,14 @@ private:
     if (value.kind == ValueKind::Batch)
       return step_->batch();
     const FunctionScope::Outer &outer = function.outer.at(input);
-    if (value.kind == ValueKind::Weight)
-      return step_->weightValue(outer.name, outer.name, value.shape);
-    if (value.kind == ValueKind::State)
-      return step_->stateValue(outer.name, outer.name, value.state);
-    return outer.rows;
+    if (value.kind == ValueKind::Rows)
+      return outer.rows;
+    GraphValue named = value;
+    named.name = outer.name;
+    return step_->named(std::move(named), outer.name);
   }
 
-  // What a debugger sees of the stream: the first of what layers carry, or what the block `recorded` makes of it.
+  // What a debugger sees of the stream: the first of what layers carry.
   void record(const std::vector<int> &carried) {
     CallArguments arguments;
     arguments.positional = {Operand::ofRows(carried.front())};

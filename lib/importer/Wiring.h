@@ -1,5 +1,5 @@
-// Evaluates the blocks of a description for one model: `begin()`, then `layer(h)` for every layer, then `finish(h)`. Layers whose graphs
-// are equal become one function.
+// Evaluates the blocks of a description for one model: `begin()`, then `layer(h)` for every layer, then `finish(h)`.
+// Layers whose graphs are equal become one function.
 #pragma once
 #include "lib/importer/LayerFacts.h"
 #include "lib/importer/WeightCatalog.h"

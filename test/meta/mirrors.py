@@ -29,6 +29,7 @@ WITHOUT_MIRROR = {
     "lib/codegen/cpu/LowerToObject.cpp": ("test/lib/codegen/cpu/StepRunner.cpp", "every task test runs a whole program"),
     "lib/codegen/cpu/Link.cpp": ("test/lib/codegen/cpu/StepRunner.cpp", "every task test runs a whole program"),
     "lib/codegen/cpu/Schedule.cpp": ("test/passes/schedule-tasks.mlir", "the pass prints its choices"),
+    "lib/importer/FunctionScope.cpp": ("test/lib/importer/WiringTest.cpp", "a function while wiring builds it"),
     "lib/importer/BuildModule.cpp": ("test/lib/importer/build-module", "its result is IR: FileCheck reads it"),
     "lib/importer/Graph[PRS]*Ops.cpp": ("test/lib/importer/GraphOpsTest.cpp", "groups of functions, called by name"),
     "lib/importer/ConfigSource.cpp": ("test/lib/importer/ResolveModelTest.cpp", "a step of resolving a model"),
