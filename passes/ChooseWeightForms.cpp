@@ -35,9 +35,9 @@ bool readsMatrix(OpOperand &operand) {
          operand.getOperandNumber() == 1;
 }
 
-// Whether anything reads a weight's value that way, or in any other, through calls of layer functions.
+// How a weight's value is read, through calls of layer functions.
 struct Readers {
-  bool asMatrix = false, otherwise = false;
+  bool asMatrix = false, asTaps = false, otherwise = false;
 };
 
 void findReaders(Value weight, SymbolTable &symbols, Readers &readers) {
@@ -47,23 +47,21 @@ void findReaders(Value weight, SymbolTable &symbols, Readers &readers) {
     if (callee && !callee.isExternal())
       findReaders(callee.getArgument(use.getOperandNumber()), symbols, readers);
     else
-      (readsMatrix(use) ? readers.asMatrix : readers.otherwise) = true;
+      (readsMatrix(use)                        ? readers.asMatrix
+       : isa<llm::ShortConvOp>(use.getOwner()) ? readers.asTaps
+                                               : readers.otherwise) = true;
   }
 }
 
-// Weights of two dimensions that nothing multiplies by: biases of experts, kernels of short convolutions.
-llvm::DenseSet<StringAttr> listSymbols(ModuleOp module) {
+// Of weights of two dimensions, by symbol.
+llvm::DenseMap<StringAttr, Readers> readersOf(ModuleOp module) {
   SymbolTable symbols(module);
-  llvm::MapVector<StringAttr, Readers> readers;
+  llvm::DenseMap<StringAttr, Readers> readers;
   module.walk([&](llm::UseWeightOp use) {
     if (use.getType().getShape().size() == 2)
       findReaders(use.getResult(), symbols, readers[use.getSymbolAttr().getAttr()]);
   });
-  llvm::DenseSet<StringAttr> lists;
-  for (auto &[symbol, found] : readers)
-    if (found.otherwise && !found.asMatrix)
-      lists.insert(symbol);
-  return lists;
+  return readers;
 }
 
 // Symbols that @step itself reads as a matrix: the embedding and the head.
@@ -77,33 +75,19 @@ llvm::DenseSet<StringAttr> embeddingSymbols(ModuleOp module) {
   return symbols;
 }
 
-// Symbols that convolutions read, in @step or in layers that it calls.
-llvm::DenseSet<StringAttr> tapSymbols(ModuleOp module) {
-  llvm::DenseSet<StringAttr> symbols;
-  LayerCalls calls(module);
-  auto add = [&](Value weight) {
-    if (auto use = weight.getDefiningOp<llm::UseWeightOp>())
-      symbols.insert(use.getSymbolAttr().getAttr());
-  };
-  module.walk([&](llm::ShortConvOp op) {
-    add(op.getWeight());
-    if (auto argument = dyn_cast<BlockArgument>(op.getWeight()))
-      for (func::CallOp call : calls.callsOf(cast<func::FuncOp>(argument.getOwner()->getParentOp())))
-        add(call.getOperand(argument.getArgNumber()));
-  });
-  return symbols;
-}
-
 LogicalResult chooseForms(ModuleOp module, FormOption option) {
-  llvm::DenseSet<StringAttr> embeddings = embeddingSymbols(module), taps = tapSymbols(module),
-                             lists = listSymbols(module);
+  llvm::DenseSet<StringAttr> embeddings = embeddingSymbols(module);
+  llvm::DenseMap<StringAttr, Readers> readers = readersOf(module);
   for (auto weight : module.getOps<llm::WeightOp>()) {
     auto type = cast<llm::WeightType>(weight.getType());
     StringAttr name = weight.getSymNameAttr();
-    WeightRole role = taps.contains(name)                                   ? WeightRole::Taps
-                      : type.getShape().size() == 1 || lists.contains(name) ? WeightRole::Vector
-                      : embeddings.contains(weight.getSymNameAttr())        ? WeightRole::Embedding
-                                                                            : WeightRole::Matrix;
+    Readers by = readers.lookup(name);
+    // Two dimensions that nothing multiplies by are a list too: biases of experts, tables of offsets.
+    bool isList = type.getShape().size() == 1 || (by.otherwise && !by.asMatrix);
+    WeightRole role = by.asTaps                   ? WeightRole::Taps
+                      : isList                    ? WeightRole::Vector
+                      : embeddings.contains(name) ? WeightRole::Embedding
+                                                  : WeightRole::Matrix;
     StatusOr<FormChoice> choice = chooseForm(storagesOf(weight), option, role);
     if (!choice.ok())
       return weight.emitOpError() << choice.status().message();

@@ -1,5 +1,6 @@
 // Verifier of llm.weight. Each check carries the number of its constraint.
 #include "dialects/llm/LlmDialect.h"
+#include "dialects/llm/LlmShapes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -7,10 +8,6 @@ using namespace mlir;
 using namespace llmc::llm;
 
 namespace {
-
-std::string listText(ArrayRef<int64_t> list) {
-  return "[" + llvm::join(llvm::map_range(list, [](int64_t i) { return std::to_string(i); }), ", ") + "]";
-}
 
 // The integers of an entry: nothing where it is absent, failure after an error where it is no list.
 FailureOr<std::optional<ArrayRef<int64_t>>> integers(WeightOp op, DictionaryAttr source, StringRef name) {
@@ -33,12 +30,12 @@ LogicalResult verifyView(WeightOp op, DictionaryAttr source) {
   if (*dims) {
     rank = (*dims)->size();
     if (*rank == 0 || llvm::any_of(**dims, [](int64_t size) { return size <= 0; })) // C6
-      return op.emitOpError() << "sees a tensor as " << listText(**dims) << ", expected positive dimensions";
+      return op.emitOpError() << "sees a tensor as " << shapeText(**dims) << ", expected positive dimensions";
   }
   if (*take) {
     ArrayRef<int64_t> ranges = **take;
     if (ranges.size() % 2 != 0 || (rank && ranges.size() != 2 * *rank) || ranges.empty()) // C7
-      return op.emitOpError() << "takes " << listText(ranges) << ", expected begin and end of "
+      return op.emitOpError() << "takes " << shapeText(ranges) << ", expected begin and end of "
                               << (rank ? std::to_string(*rank) + " dimensions" : "every dimension");
     rank = ranges.size() / 2;
     for (size_t i = 0; i < *rank; ++i)
@@ -55,7 +52,7 @@ LogicalResult verifyView(WeightOp op, DictionaryAttr source) {
     for (auto [i, dimension] : llvm::enumerate(sorted))
       isPermutation &= dimension == static_cast<int64_t>(i);
     if (!isPermutation) // C8
-      return op.emitOpError() << "orders dimensions as " << listText(**order) << ", expected each of "
+      return op.emitOpError() << "orders dimensions as " << shapeText(**order) << ", expected each of "
                               << (rank ? std::to_string(*rank) : "them") << " once";
   }
   return success();

@@ -1,5 +1,6 @@
 // The weights of a model against the headers of its files.
 #include "lib/importer/CheckWeights.h"
+#include "lib/importer/files/TensorType.h"
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,22 +11,7 @@ namespace {
 
 using Stored = std::map<std::string, const StoredTensor *>;
 
-std::string print(const std::vector<int64_t> &shape) {
-  std::string text;
-  for (int64_t size : shape)
-    text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
 std::string andMore(size_t count) { return count > 1 ? " (and " + std::to_string(count - 1) + " more)" : ""; }
-
-// Of a shape that the headers or the importer have bounded.
-uint64_t elements(const std::vector<int64_t> &shape) {
-  uint64_t product = 1;
-  for (int64_t size : shape)
-    product *= static_cast<uint64_t>(size);
-  return product;
-}
 
 // The name as it is stored: itself, or with the beginning that other writers give it.
 std::string spelling(const ModelSpec &spec, const Stored &stored, const std::string &name) {
@@ -65,8 +51,16 @@ void settleNames(ModelSpec &spec, const Stored &stored) {
     spec.tiedHeadTensor = spelling(spec, stored, spec.tiedHeadTensor);
 }
 
+// The first tensor of a weight outside of the layers, or empty.
+std::string tensorOf(const ModelSpec &spec, const char *name) {
+  for (const WeightSpec &weight : spec.weights)
+    if (weight.name == name && !weight.sources.empty())
+      return weight.sources.front().tensor;
+  return "";
+}
+
 // Makes the embedding the head, in the graph too.
-void tieHead(ModelSpec &spec, std::vector<WeightSpec>::iterator head) {
+void tieHead(ModelSpec &spec) {
   GraphFunction &step = spec.graph.step;
   auto weight = [&](const char *name) {
     auto found = std::find_if(step.values.begin(), step.values.end(), [&](const GraphValue &value) {
@@ -77,12 +71,12 @@ void tieHead(ModelSpec &spec, std::vector<WeightSpec>::iterator head) {
   for (GraphNode &node : step.nodes)
     std::replace(node.operands.begin(), node.operands.end(), weight("head"), weight("embedding"));
   spec.tiedHead = true;
-  spec.tiedHeadTensor = head->sources.front().tensor;
-  spec.weights.erase(head);
+  spec.tiedHeadTensor = tensorOf(spec, "head");
+  std::erase_if(spec.weights, [](const WeightSpec &each) { return each.name == "head"; });
 }
 
 Status settleHead(ModelSpec &spec, const Stored &stored, const TensorsEqual &equal) {
-  const std::string embedding = spec.weights.front().sources.front().tensor;
+  const std::string embedding = tensorOf(spec, "embedding");
   if (spec.tiedHead) {
     if (!stored.count(spec.tiedHeadTensor))
       return {};
@@ -97,16 +91,14 @@ Status settleHead(ModelSpec &spec, const Stored &stored, const TensorsEqual &equ
     spec.notes.push_back(both + " and equal");
     return {};
   }
-  auto head = std::find_if(spec.weights.begin(), spec.weights.end(),
-                           [](const WeightSpec &each) { return each.name == "head"; });
-  if (head == spec.weights.end() || stored.count(head->sources.front().tensor))
+  const std::string tensor = tensorOf(spec, "head");
+  if (tensor.empty() || embedding.empty() || stored.count(tensor))
     return {};
-  const std::string tensor = head->sources.front().tensor;
   if (spec.tiedHeadStated)
     return Status::error("tie_word_embeddings is false, but no '" + tensor +
                          "' is stored; set it to true if the embedding is the head");
   spec.notes.push_back("no '" + tensor + "' is stored and the config does not say whether the head is tied: it is");
-  tieHead(spec, head);
+  tieHead(spec);
   return {};
 }
 
@@ -133,10 +125,10 @@ bool isPacked(const std::string &type) {
 }
 
 Status checkShapes(const ModelSpec &spec, const Stored &stored) {
-  const std::string embedding = spec.weights.front().sources.front().tensor;
+  const std::string embedding = tensorOf(spec, "embedding");
   for (const ExpectedTensor &expected : expectedTensors(spec)) {
     const StoredTensor &tensor = *stored.at(expected.name);
-    if (tensor.shape == expected.shape || (expected.isView && elements(tensor.shape) == elements(expected.shape))) {
+    if (tensor.shape == expected.shape || (expected.isView && elementsOf(tensor.shape) == elementsOf(expected.shape))) {
       if (isPacked(tensor.type))
         return Status::error("'" + tensor.name + "' is stored as " + tensor.type +
                              ", and no scale beside it says how to read it");
@@ -145,8 +137,8 @@ Status checkShapes(const ModelSpec &spec, const Stored &stored) {
     if (expected.name == embedding && tensor.shape.size() == 2 && tensor.shape[1] == expected.shape[1])
       return Status::error("vocab_size is " + std::to_string(spec.vocabulary) + ", '" + tensor.name + "' has " +
                            std::to_string(tensor.shape[0]) + " rows");
-    return Status::error("'" + tensor.name + "' has shape " + print(tensor.shape) + ", but the config makes it " +
-                         print(expected.shape) + (expected.isView ? " or as many elements in another shape" : ""));
+    return Status::error("'" + tensor.name + "' has shape " + printShape(tensor.shape) + ", but the config makes it " +
+                         printShape(expected.shape) + (expected.isView ? " or as many elements in another shape" : ""));
   }
   return {};
 }

@@ -11,13 +11,6 @@ namespace {
 constexpr uint64_t kvElementBytes = 2;        // bfloat16
 constexpr uint64_t recurrentElementBytes = 4; // float32
 
-uint64_t elements(const std::vector<int64_t> &shape) {
-  uint64_t product = 1;
-  for (int64_t size : shape)
-    product *= static_cast<uint64_t>(size);
-  return product;
-}
-
 uint64_t plainBytes(const std::string &type) { return type == "F32" ? 4 : 2; }
 
 class OperatorTally {
@@ -64,7 +57,7 @@ ParameterCounts countParameters(const ModelSpec &spec) {
             share[weight.name] = {kind.values[static_cast<size_t>(node.results.front())].heads, weight.shape.front()};
   ParameterCounts counts;
   for (const WeightSpec &weight : spec.weights) {
-    uint64_t all = elements(weight.shape);
+    uint64_t all = elementsOf(weight.shape);
     counts.total += all;
     size_t dot = weight.name.rfind("layers.", 0) == 0 ? weight.name.find('.', 7) : std::string::npos;
     if (weight.name == "embedding" && !spec.tiedHead)
@@ -156,7 +149,7 @@ uint64_t storedBytes(const ModelSpec &spec, const std::vector<StoredTensor> &sto
   uint64_t bytes = 0, typeBytes = plainBytes(plainTypeOf(spec));
   if (stored.empty()) {
     for (const ExpectedGroup &group : expectedGroups(spec))
-      bytes += static_cast<uint64_t>(group.source.numTensors()) * elements(group.shape) * typeBytes;
+      bytes += static_cast<uint64_t>(group.source.numTensors()) * elementsOf(group.shape) * typeBytes;
     return bytes;
   }
   std::unordered_map<std::string, uint64_t> byName;
@@ -164,7 +157,7 @@ uint64_t storedBytes(const ModelSpec &spec, const std::vector<StoredTensor> &sto
     byName[tensor.name] = tensor.bytes;
   for (const ExpectedTensor &expected : expectedTensors(spec)) {
     auto it = byName.find(expected.name);
-    bytes += it != byName.end() ? it->second : elements(expected.shape) * typeBytes;
+    bytes += it != byName.end() ? it->second : elementsOf(expected.shape) * typeBytes;
   }
   return bytes;
 }

@@ -11,6 +11,14 @@
 namespace llmc {
 
 // What the model computes with: the sources below each other, then `add` to every element (norms stored around zero).
+// Of a shape that the headers or the importer have bounded.
+inline uint64_t elementsOf(const std::vector<int64_t> &shape) {
+  uint64_t product = 1;
+  for (int64_t size : shape)
+    product *= static_cast<uint64_t>(size);
+  return product;
+}
+
 struct WeightSpec {
   std::string name; // "embedding", "layers.3.attention.query", "layers.3.attention.query.bias", "final_norm", "head"
   std::vector<int64_t> shape; // linear: [out, in]; experts: [experts, out, in]

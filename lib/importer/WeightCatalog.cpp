@@ -1,4 +1,5 @@
 #include "lib/importer/WeightCatalog.h"
+#include "lib/importer/files/TensorType.h"
 #include <cmath>
 
 namespace llmc {
@@ -17,18 +18,12 @@ std::string withoutBias(const std::string &name) {
   return isBias ? name.substr(0, name.size() - end.size()) : "";
 }
 
-std::string printShape(const std::vector<int64_t> &shape) {
-  std::string text;
-  for (int64_t size : shape)
-    text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
 StatusOr<int64_t> wholeNumber(const std::string &expression, const std::string &tensor, const ScalarLookup &lookup) {
   StatusOr<Scalar> value = evaluateScalar(expression, lookup);
   if (!value.ok())
     return value.status().inside("'" + tensor + "'");
-  if (value->kind != Scalar::Kind::Number || value->number != std::floor(value->number) || std::fabs(value->number) > 9e15)
+  if (value->kind != Scalar::Kind::Number || value->number != std::floor(value->number) ||
+      std::fabs(value->number) > 9e15)
     return Status::error(tensor + ": " + expression + " is " + value->print() + ", expected a whole number");
   return static_cast<int64_t>(value->number);
 }
@@ -68,7 +63,8 @@ StatusOr<std::string> WeightCatalog::declare(const std::string &name, int64_t la
   if (!isNew) {
     const WeightSpec &earlier = spec_.weights[known->second];
     if (earlier.shape != shape)
-      return Status::error("weight '" + full + "' is used as " + printShape(earlier.shape) + " and as " + printShape(shape));
+      return Status::error("weight '" + full + "' is used as " + printShape(earlier.shape) + " and as " +
+                           printShape(shape));
     return full;
   }
   LLMC_ASSIGN_OR_RETURN(std::vector<WeightSource> sources, sourcesOf(name, *rule, layer, lookup));
@@ -106,7 +102,8 @@ StatusOr<WeightSource> WeightCatalog::sourceOf(const WeightRule::Source &rule, i
     size_t open = source.tensor.find('{'), close = source.tensor.find('}', open);
     if (open == std::string::npos || close == std::string::npos || source.tensor.compare(open, 8, "{expert}") == 0)
       break;
-    LLMC_ASSIGN_OR_RETURN(int64_t number, wholeNumber(source.tensor.substr(open + 1, close - open - 1), source.tensor, lookup));
+    LLMC_ASSIGN_OR_RETURN(int64_t number,
+                          wholeNumber(source.tensor.substr(open + 1, close - open - 1), source.tensor, lookup));
     source.tensor.replace(open, close - open + 1, std::to_string(number));
   }
   for (const auto &[plain, nested] : prefixes_)

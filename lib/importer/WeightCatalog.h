@@ -10,8 +10,8 @@ class WeightCatalog {
 public:
   WeightCatalog(ValueReader &values, ModelSpec &spec);
 
-  // The weight `name` of a layer (negative: of none), as the description publishes it; its full name. Used again, it must have the same
-  // shape. `lookup` answers expressions of the weight's rule.
+  // The weight `name` of a layer (negative: of none), as the description publishes it; its full name. Used again, it
+  // must have the same shape. `lookup` answers expressions of the weight's rule.
   StatusOr<std::string> declare(const std::string &name, int64_t layer, const std::vector<int64_t> &shape, double add,
                                 const ScalarLookup &lookup);
   // Whether the description publishes a weight of that name.

@@ -1,5 +1,6 @@
 // Reshape, ranges and order of dimensions as strides, merged into as few dimensions as say the same.
 #include "lib/weights/SourceView.h"
+#include "lib/importer/files/TensorType.h"
 #include "runtime/support/CheckedSize.h"
 
 namespace llmc {
@@ -79,9 +80,9 @@ StatusOr<std::vector<Dimension>> dimensionsOf(const WeightSource &source, std::s
       dimensions = reshaped(*dimensions, dims);
   }
   if (stored && *stored == 0)
-    return Status::error("is " + shapeText(shape) + ", which holds no elements");
+    return Status::error("is " + printShape(shape) + ", which holds no elements");
   if (!dimensions)
-    return Status::error("is " + shapeText(shape) + ", which cannot be seen as " + shapeText(dims));
+    return Status::error("is " + printShape(shape) + ", which cannot be seen as " + printShape(dims));
   if (dimensions->empty())
     dimensions->push_back({1, 1});
   return *dimensions;
@@ -90,7 +91,7 @@ StatusOr<std::vector<Dimension>> dimensionsOf(const WeightSource &source, std::s
 Status takeRange(int64_t begin, int64_t end, size_t at, std::span<const int64_t> dims) {
   if (begin >= 0 && begin < end && end <= dims[at])
     return {};
-  return Status::error("is seen as " + shapeText(dims) + ", but " + std::to_string(begin) + " to " +
+  return Status::error("is seen as " + printShape(dims) + ", but " + std::to_string(begin) + " to " +
                        std::to_string(end) + " of dimension " + std::to_string(at) + " are taken");
 }
 
@@ -98,7 +99,7 @@ Status takeRanges(const WeightSource &source, std::span<const int64_t> dims, Sou
   if (source.take.empty())
     return {};
   if (source.take.size() != dims.size())
-    return Status::error("is seen as " + shapeText(dims) + ", but " + std::to_string(source.take.size()) +
+    return Status::error("is seen as " + printShape(dims) + ", but " + std::to_string(source.take.size()) +
                          " ranges are taken of it");
   for (size_t i = 0; i < dims.size(); ++i) {
     auto [begin, end] = source.take[i];
@@ -134,7 +135,7 @@ Status reorder(const WeightSource &source, SourceView &view) {
     isPermutation &= sorted[i] == static_cast<int64_t>(i);
   if (!isPermutation)
     return Status::error("has " + std::to_string(view.dimensions.size()) + " dimensions, which " +
-                         shapeText(source.order) + " puts in no order");
+                         printShape(source.order) + " puts in no order");
   std::vector<Dimension> ordered;
   for (int64_t from : source.order)
     ordered.push_back(view.dimensions[static_cast<size_t>(from)]);
@@ -157,13 +158,6 @@ Status unpermute(const WeightSource &source, SourceView &view) {
 }
 
 } // namespace
-
-std::string shapeText(std::span<const int64_t> shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
 
 StatusOr<SourceView> viewOf(const WeightSource &source, std::span<const int64_t> shape, std::span<const size_t> order) {
   SourceView view;

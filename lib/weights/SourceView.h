@@ -35,6 +35,4 @@ struct TransposedView {
 };
 TransposedView transposedView(const SourceView &view, int64_t length);
 
-std::string shapeText(std::span<const int64_t> shape);
-
 } // namespace llmc

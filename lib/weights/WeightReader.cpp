@@ -1,5 +1,6 @@
 // Joined sources, their views, the map and the addend of llm.weight, applied while reading.
 #include "lib/weights/WeightReader.h"
+#include "lib/importer/files/TensorType.h"
 #include <algorithm>
 #include <cmath>
 
@@ -33,7 +34,7 @@ Status checkRows(const WeightSource &source, std::span<const int64_t> shape, int
     perRow *= shape[i];
   if (perRow == rowLength)
     return {};
-  return Status::error("is " + shapeText(shape) + ", expected rows of " + std::to_string(rowLength) +
+  return Status::error("is " + printShape(shape) + ", expected rows of " + std::to_string(rowLength) +
                        (rowLength == 1 ? " element" : " elements"));
 }
 
@@ -76,7 +77,7 @@ StatusOr<WeightReader> WeightReader::open(const WeightRecipe &recipe, const Tens
   reader.numStacked_ = rank == 3 ? recipe.shape[0] : 1;
   int64_t rows = rank == 3 ? recipe.shape[1] : recipe.shape[0];
   if (reader.rowLength_ <= 0 || reader.numStacked_ <= 0)
-    return Status::error(where + " is " + shapeText(recipe.shape) + ", expected positive dimensions");
+    return Status::error(where + " is " + printShape(recipe.shape) + ", expected positive dimensions");
   for (const WeightSource &source : recipe.sources)
     if (Status added = reader.addSource(source, tensors, rank); !added.ok())
       return added.inside(where);
@@ -119,7 +120,8 @@ Status WeightReader::addSource(const WeightSource &source, const TensorReader &t
   if (!source.map.empty()) {
     added.map = llm::symbolizeWeightMap(source.map);
     if (!added.map)
-      return Status::error("tensor '" + source.tensor + "' is mapped by '" + source.map + "' (known = neg_exp, unit_rows)");
+      return Status::error("tensor '" + source.tensor + "' is mapped by '" + source.map +
+                           "' (known = neg_exp, unit_rows)");
   }
   added.transposed = transposedView(added.view, rowLength_);
   added.isStored = added.view.hasRuns(rowLength_) && added.view.size % rowLength_ == 0 && !added.map;

@@ -38,9 +38,7 @@ double matrixBytes(const ModelSpec &spec, const std::string &form) {
 uint64_t weightBytes(const ModelSpec &spec, const std::string &form) {
   uint64_t bytes = 0;
   for (const WeightSpec &weight : spec.weights) {
-    double elements = 1;
-    for (int64_t size : weight.shape)
-      elements *= static_cast<double>(size);
+    auto elements = static_cast<double>(elementsOf(weight.shape));
     bytes += roundUp(static_cast<uint64_t>(elements * (weight.shape.size() > 1 ? matrixBytes(spec, form) : 4)));
   }
   return bytes;

@@ -39,12 +39,8 @@ Value RowProgram::placeOfLargest(Value pointer, int64_t size) {
   if (whole < size)
     largest = k.maxF(largest, tail());
   Value wanted = k.broadcast(k.reduceMax(largest)), nowhere = k.splatInt(std::numeric_limits<int32_t>::max());
-  SmallVector<int32_t> lanes;
-  for (int32_t lane = 0; lane < kLanes; ++lane)
-    lanes.push_back(lane);
-  Value iota = arith::ConstantOp::create(k.b, DenseElementsAttr::get(k.vi, ArrayRef<int32_t>(lanes)));
   auto first = [&](Value before, Value vector, Value base) -> Value {
-    Value places = k.add(iota, k.broadcast(arith::TruncIOp::create(k.b, k.i32Type, base)));
+    Value places = k.add(k.iota(), k.broadcast(arith::TruncIOp::create(k.b, k.i32Type, base)));
     Value found = arith::CmpFOp::create(k.b, arith::CmpFPredicate::OEQ, vector, wanted);
     return k.min(before, k.select(found, places, nowhere));
   };

@@ -70,6 +70,13 @@ const TensorTypeInfo types[] = {
 constexpr bool inEnumOrder() { return std::size(types) == static_cast<size_t>(lastTensorType) + 1; }
 static_assert(inEnumOrder(), "infoOf indexes the table by the enum");
 
+template <typename Size> std::string printList(std::span<const Size> sizes) {
+  std::string out = "[";
+  for (size_t i = 0; i < sizes.size(); ++i)
+    out += (i ? ", " : "") + std::to_string(sizes[i]);
+  return out + "]";
+}
+
 } // namespace
 
 const TensorTypeInfo &infoOf(TensorType type) { return types[static_cast<size_t>(type)]; }
@@ -100,12 +107,8 @@ std::string knownSafetensorsTypes() {
   return out;
 }
 
-std::string printShape(std::span<const uint64_t> shape) {
-  std::string out = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    out += (i ? ", " : "") + std::to_string(shape[i]);
-  return out + "]";
-}
+std::string printShape(std::span<const uint64_t> shape) { return printList(shape); }
+std::string printShape(std::span<const int64_t> shape) { return printList(shape); }
 
 std::optional<uint64_t> numElements(std::span<const uint64_t> shape) {
   // Beside the true product the one of the dimensions that are not zero: [0, 2^63, 2^63] overflows too.

@@ -92,6 +92,7 @@ std::string knownSafetensorsTypes();
 
 // "[2, 3]"
 std::string printShape(std::span<const uint64_t> shape);
+std::string printShape(std::span<const int64_t> shape);
 // The product of the dimensions, or nothing when it overflows 64 bits (a zero hides no overflow).
 std::optional<uint64_t> numElements(std::span<const uint64_t> shape);
 // Bytes of a tensor, or a sentence: the product overflows, or blocks do not divide the last dimension ("rows of 100
