@@ -13,13 +13,18 @@ def spelled(words):
     return ", ".join(f"`{word}`" for word in words) or "-"
 
 
+def served(rules):
+    """Classes, or the types that stand in for them where configs name none."""
+    return rules.get("architectures") or rules.get("model_types", [])
+
+
 def table(root):
     paths = [path for path in (root / "models").glob("*.json") if path.name != "schema.json"]
     descriptions = {path.stem: json.loads(path.read_text()) for path in paths}
     lines = ["| family | config.json says | GGUF says | about |", "|---|---|---|---|"]
     for name, description in sorted(descriptions.items()):
         # What is only inherited from does not serve a model: architectures are a description's own.
-        config, gguf = (description.get(source, {}).get("architectures", []) for source in ("config", "gguf"))
+        config, gguf = (served(description.get(source, {})) for source in ("config", "gguf"))
         if not config and not gguf:
             continue
         about = description.get("about") or f"inherits {description['inherits']}"

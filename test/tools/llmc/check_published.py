@@ -15,6 +15,12 @@ TOTALS = {
     "phi-3-mini-4k": 3821079552, "phi-3.5-mini": 3821079552, "phi-4-mini-reasoning": 3836021760, "qwen1.5-4b-chat": 3950369280,
     "qwen2-7b": 7615616512, "qwen3-0.6b-gptq-int8": 596049920, "qwen3-0.6b": 596049920, "qwen3-32b": 32762123264,
     "qwen3-4b-awq": 4022468096, "smollm-1.7b": 1711376384, "smollm3-3b": 3075098624,
+    # Families that no published total is known of: what their papers' sizes add up to; of qwen3.5-25b-reap the index states it.
+    "deepseek-ocr": 2934734080, "deepseek-vl2-tiny": 2934734080, "exaone-4.5-33b": 32527504384, "gated-deltanet-1b-fla": 1387348732,
+    "gla-7b-fla": 6741635072, "ling-lite": 16801974272, "llama-3.2-11b-vision": 8030294016, "mamba2-1b-fla": 1371839488,
+    "ming-lite-omni": 16801974272, "minimax-m3-text-trimmed": 425950425216, "nemotron-3.5-lightning-30b-nvfp4": 31577940288,
+    "openmoe-8b": 11855046656, "phi-4-multimodal-shrunk": 715269120, "qwen3.5-25b-reap": 25091371648, "samba-1b-fla": 1403935488,
+    "step-3.7-flash-trimmed": 195844508736,
 }
 REFUSED = {"qwen3-8b-eagle3-draft": "LlamaForCausalLMEagle3"}
 
