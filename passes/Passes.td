@@ -164,6 +164,34 @@ def FormTileTasksPass : Pass<"llmc-form-tile-tasks", "::mlir::ModuleOp"> {
   let dependentDialects = ["::llmc::tile::TileDialect"];
 }
 
+def NarrowActivationsPass : Pass<"llmc-narrow-activations", "::mlir::ModuleOp"> {
+  let summary = "quantise activations to 8 bits instead of 16";
+  let description = [{
+    What multiplies a quantised weight gets codes of one byte: half the products, an error of 1/254 instead of 1/65024 of a group's largest
+    element.
+    Before:
+    ```mlir
+    tile.task @t rows(%row, %column of 1) (%x: !tile.rows<64>, %w: !llm.weight<32x64, i8, tile = 32, panel = 16>, %out: !tile.rows<32>) {
+      %c0 = arith.constant 0 : index
+      %a = tile.load %x[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
+      %c, %s = tile.quantize %a : tensor<64xf32> -> tensor<64xi16>, tensor<2xf32>
+      %y = tile.scaled_dot %c, %s, %w[%column] : tensor<64xi16>, tensor<2xf32>, !llm.weight<32x64, i8, tile = 32, panel = 16> -> tensor<32xf32>
+      tile.store %y, %out[%row, %c0] : tensor<32xf32>, !tile.rows<32>
+    }
+    ```
+    After:
+    ```mlir
+    tile.task @t rows(%row, %column of 1) (%x: !tile.rows<64>, %w: !llm.weight<32x64, i8, tile = 32, panel = 16>, %out: !tile.rows<32>) {
+      %c0 = arith.constant 0 : index
+      %a = tile.load %x[%row, %c0] : !tile.rows<64> -> tensor<64xf32>
+      %c, %s = tile.quantize %a : tensor<64xf32> -> tensor<64xi8>, tensor<2xf32>
+      %y = tile.scaled_dot %c, %s, %w[%column] : tensor<64xi8>, tensor<2xf32>, !llm.weight<32x64, i8, tile = 32, panel = 16> -> tensor<32xf32>
+      tile.store %y, %out[%row, %c0] : tensor<32xf32>, !tile.rows<32>
+    }
+    ```
+  }];
+}
+
 def ScheduleTasksPass : Pass<"llmc-schedule-tasks", "::mlir::ModuleOp"> {
   let summary = "choose for every task how many rows its kernels take at a time";
   let description = [{

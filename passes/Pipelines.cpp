@@ -33,9 +33,11 @@ const std::vector<Phase> &phases() {
        }},
       // CSE merges what the builder spelled twice (indices, constants, a table that queries and keys both load).
       {"tasks", false,
-       [](OpPassManager &pm, const PhaseOptions &) {
+       [](OpPassManager &pm, const PhaseOptions &options) {
          pm.addPass(createFormTileTasksPass());
          pm.addPass(createCSEPass());
+         if (options.activations == "int8")
+           pm.addPass(createNarrowActivationsPass());
        }},
       {"schedule", false,
        [](OpPassManager &pm, const PhaseOptions &options) { pm.addPass(createScheduleTasksPass({options.target})); }},

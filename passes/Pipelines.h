@@ -10,9 +10,10 @@
 namespace llmc {
 
 struct PhaseOptions {
-  std::string weights = "stored"; // stored, f32, bf16, int8, int4
-  std::string kvElement = "bf16"; // f32, bf16, f16 or int8
-  int64_t kvPage = 64;            // positions
+  std::string weights = "stored";    // stored, f32, bf16, int8, int4
+  std::string activations = "int16"; // int16 or int8: codes of what multiplies quantised weights
+  std::string kvElement = "bf16";    // f32, bf16, f16 or int8
+  int64_t kvPage = 64;               // positions
   std::string target = "host";
   int64_t maxTokens = 512; // rows of the largest step
   // Names of phases that are optimisations and shall not run: "fuse".
@@ -22,8 +23,9 @@ struct PhaseOptions {
 /// Names in order: import, verify, fuse, forms, pages, tasks, schedule, memory.
 std::vector<std::string> phaseNames();
 
-/// Runs the phases over a module as the importer made it. After each one (also after "import", which runs nothing) calls
-/// `after(name, module)`; stops early when that fails or when the phase is `stopAfter`. The module verifies after each.
+/// Runs the phases over a module as the importer made it. After each one (also after "import", which runs nothing)
+/// calls `after(name, module)`; stops early when that fails or when the phase is `stopAfter`. The module verifies after
+/// each.
 mlir::LogicalResult runPhases(mlir::ModuleOp module, const PhaseOptions &options, const std::string &stopAfter,
                               const std::function<mlir::LogicalResult(const std::string &, mlir::ModuleOp)> &after);
 

@@ -10,6 +10,8 @@
 namespace llmc::tile {
 /// True for tensors of one static positive dimension, the only ones that a task computes with.
 bool isTileType(mlir::Type type);
+/// The largest code of a quantised tile: 127 of i8, 127 * 256 of i16.
+int64_t largestCodeOf(mlir::Type codes);
 /// Elements that the state of `heads` query heads takes in partials.
 int64_t partialChannels(llm::KvType kv, int64_t heads);
 } // namespace llmc::tile

@@ -15,6 +15,8 @@ bool llmc::tile::isTileType(Type type) {
   return tensor && tensor.getRank() == 1 && tensor.getDimSize(0) > 0 && tensor.getDimSize(0) <= llm::maxSize;
 }
 
+int64_t llmc::tile::largestCodeOf(Type codes) { return getElementTypeOrSelf(codes).isInteger(8) ? 127 : 127 * 256; }
+
 namespace {
 
 int64_t sizeOf(Value tile) { return cast<RankedTensorType>(tile.getType()).getDimSize(0); }

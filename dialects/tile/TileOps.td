@@ -20,7 +20,8 @@ class Tile_TileOf<string elements, string predicate>
                  predicate>,
            "tile: one static positive dimension of " # elements, "::mlir::RankedTensorType">;
 def Tile_Tile : Tile_TileOf<"f32", "isF32()">;
-def Tile_Codes : Tile_TileOf<"i16", "isSignlessInteger(16)">;
+def Tile_Codes : AnyTypeOf<[Tile_TileOf<"i16", "isSignlessInteger(16)">, Tile_TileOf<"i8", "isSignlessInteger(8)">],
+                           "tile of i16 or i8", "::mlir::RankedTensorType">;
 def Tile_DotInput : AnyTypeOf<[Tile_Tile, Tile_TileOf<"bf16", "isBF16()">], "tile of f32 or bf16",
                               "::mlir::RankedTensorType">;
 
@@ -200,11 +201,11 @@ def Tile_DotOp : Tile_BodyOp<"dot"> {
 }
 
 def Tile_QuantizeOp : Tile_BodyOp<"quantize", [Pure]> {
-  let summary = "16-bit codes and one scale per 32 elements";
+  let summary = "16-bit or 8-bit codes and one scale per 32 elements";
   let description = [{
-    Group g holds elements 32g .. 32g + 31 (zero past the end): `scale[g] = max_i |x_i| / 32512`,
-    `code[i] = round_to_even(x_i * (1 / scale[g]))`, all zero when the maximum is 0. Error at most scale / 2 per element: eight bits were too few, since one large element of a group drowns its
-    neighbours. 32512 = 127 * 256 lets a kernel split a code into two signed bytes, 256 * hi + lo.
+    Group g holds elements 32g .. 32g + 31 (zero past the end): `scale[g] = max_i |x_i| / L`, `code[i] = round_to_even(x_i * (1 / scale[g]))`, all
+    zero when the maximum is 0. L is 127 for codes of i8, 32512 for i16. Error at most scale / 2 per element: with eight bits one
+    large element of a group drowns its neighbours. 32512 = 127 * 256 lets a kernel split a code into two signed bytes, 256 * hi + lo.
     (C1) codes and scales hold the elements in whole groups of 32, the number of groups even.
     ```mlir
     %c, %s = tile.quantize %x : tensor<576xf32> -> tensor<576xi16>, tensor<18xf32>

@@ -164,8 +164,8 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::DotOp op) {
 
 FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::QuantizeOp op) {
   Slot in = slot(op.getInput()), codes = slot(op.getCodes()), scales = slot(op.getScales());
-  return Instruction([=] {
-    quantize(in.f(), {codes.codes, static_cast<size_t>(codes.size)}, scales.f());
+  return Instruction([=, largest = static_cast<float>(tile::largestCodeOf(op.getCodes().getType()))] {
+    quantize(in.f(), largest, {codes.codes, static_cast<size_t>(codes.size)}, scales.f());
     return true;
   });
 }

@@ -119,10 +119,8 @@ void llmc::reference::scaledDot(std::span<const int16_t> codes, std::span<const 
   }
 }
 
-// 127 * 256: see tile.quantize.
-constexpr float largestCode = 32512;
-
-void llmc::reference::quantize(std::span<const float> x, std::span<int16_t> codes, std::span<float> scales) {
+void llmc::reference::quantize(std::span<const float> x, float largestCode, std::span<int16_t> codes,
+                               std::span<float> scales) {
   std::ranges::fill(codes, static_cast<int16_t>(0));
   for (size_t group = 0; group < scales.size(); ++group) {
     const size_t first = std::min(group * valuesPerGroup, x.size());

@@ -15,7 +15,7 @@ void dotBf16(std::span<const float> x, const uint8_t *tile, const PackedLayout &
 /// Exact integer sums per group of 32, then fma with the scales: see tile.scaled_dot.
 void scaledDot(std::span<const int16_t> codes, std::span<const float> scales, const uint8_t *tile,
                const PackedLayout &layout, std::span<float> result);
-void quantize(std::span<const float> x, std::span<int16_t> codes, std::span<float> scales);
+void quantize(std::span<const float> x, float largestCode, std::span<int16_t> codes, std::span<float> scales);
 /// Sixteen partial results, then halves.
 float reduceAdd(std::span<const float> x);
 float reduceMax(std::span<const float> x);

@@ -50,14 +50,14 @@ LogicalResult TaskCompiler::addSlot(Value value) {
   Type element = getElementTypeOrSelf(type);
   if (isFloatLike(type)) {
     slot.floats = task.floats.emplace_back(static_cast<size_t>(slot.size)).data();
-  } else if (element.isSignlessInteger(16)) {
+  } else if (element.isSignlessInteger(16) || element.isSignlessInteger(8)) {
     slot.codes = task.codes.emplace_back(static_cast<size_t>(slot.size)).data();
   } else if (element.isIndex() || element.isSignlessInteger(1) || element.isSignlessInteger(32) ||
              element.isSignlessInteger(64)) {
     slot.integers = task.integers.emplace_back(static_cast<size_t>(slot.size)).data();
   } else {
     return emitError(value.getLoc()) << "a task makes a value of type " << type
-                                     << ", expected f32, bf16, i16, i32, i64, i1 or index elements";
+                                     << ", expected f32, bf16, i8, i16, i32, i64, i1 or index elements";
   }
   slots[value] = slot;
   return success();

@@ -54,8 +54,8 @@ StatusOr<Json> filesOf(const std::string &model) {
 StatusOr<std::string> keyOf(const std::string &model, const CompileOptions &options) {
   LLMC_ASSIGN_OR_RETURN(CpuTarget target, findCpuTarget(options.target));
   LLMC_ASSIGN_OR_RETURN(Json key, filesOf(model));
-  key.push_back({target.name, options.weights, options.kv, options.maxTokens, options.maxSequences, options.context,
-                 options.emulate, options.without});
+  key.push_back({target.name, options.weights, options.activations, options.kv, options.maxTokens, options.maxSequences,
+                 options.context, options.emulate, options.without});
   if (!options.models.empty())
     addFolder(key, options.models);
   // Another compiler makes another artifact.
@@ -79,7 +79,8 @@ std::string readableName(const std::string &model) {
 
 void noteUnusedOptions(const std::string &artifact, const CompileOptions &options) {
   const CompileOptions defaults;
-  if (options.target != defaults.target || options.weights != defaults.weights || options.kv != defaults.kv ||
+  if (options.target != defaults.target || options.weights != defaults.weights ||
+      options.activations != defaults.activations || options.kv != defaults.kv ||
       options.maxTokens != defaults.maxTokens || options.maxSequences != defaults.maxSequences ||
       options.context != defaults.context || options.emulate || !options.without.empty() || !options.models.empty())
     std::fprintf(stderr, "note: %s is compiled already, the options of compilation change nothing\n", artifact.c_str());

@@ -28,6 +28,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option("--weights", options.weights, "form of the weights")
       ->check(CLI::IsMember({"stored", "f32", "bf16", "int8", "int4"}))
       ->capture_default_str();
+  app.add_option("--activations", options.activations, "what multiplies quantised weights: codes of 16 or of 8 bits")
+      ->check(CLI::IsMember({"int16", "int8"}))
+      ->capture_default_str();
   app.add_option("--kv", options.kv, "element type of the KV cache (default: f32 with --weights f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "int8"}));
   app.add_option("--max-tokens", options.maxTokens, "rows per step")

@@ -22,6 +22,7 @@ int writeAnswer(const std::string &answer);
 struct CompileOptions {
   std::string target = "host";
   std::string weights = "stored";
+  std::string activations = "int16";
   std::string kv; // f32, bf16, f16 or int8; empty: f32 with --weights f32, else bf16
   int64_t maxTokens = 512, maxSequences = 16;
   int64_t context = 0; // 0: the model's, at most 8192

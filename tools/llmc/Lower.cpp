@@ -29,6 +29,7 @@ std::unique_ptr<MLIRContext> makeContext() {
 PhaseOptions phaseOptions(const CompileOptions &options) {
   PhaseOptions phases;
   phases.weights = options.weights;
+  phases.activations = options.activations;
   phases.kvElement = !options.kv.empty() ? options.kv : options.weights == "f32" ? "f32" : "bf16";
   phases.target = options.target;
   phases.maxTokens = options.maxTokens;

@@ -29,18 +29,18 @@ void emitDotTile(KernelBuilder &kernel, const PackedLayout &weight, int64_t rows
                  RowArray result);
 
 // The same for quantised rows: codes, then scales f32, start values i32 and sums f32, one per group.
-// A code is 256 * high + low: the high bytes of a row come first, its low bytes at `lowAt`.
+// A code of two bytes is 256 * high + low: the high bytes of a row come first, its low bytes at `lowAt`.
 struct QuantizedInputLayout {
-  int64_t lowAt = 0, scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
+  int64_t codeBytes = 0, lowAt = 0, scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
   int64_t zeroPoint = 0; // the start value of a group is -zeroPoint * sum of its codes
 };
-QuantizedInputLayout quantizedInputLayout(KernelBuilder &kernel, const PackedLayout &weight);
-void emitQuantizedDotTile(KernelBuilder &kernel, const PackedLayout &weight, int64_t rows, RowArray input,
-                          mlir::Value tile, RowArray result);
+QuantizedInputLayout quantizedInputLayout(const PackedLayout &weight, int64_t codeBytes);
+void emitQuantizedDotTile(KernelBuilder &kernel, const PackedLayout &weight, const QuantizedInputLayout &layout,
+                          int64_t rows, RowArray input, mlir::Value tile, RowArray result);
 
 // The same through matrix tiles for any number of rows; reads and writes whole groups of kTileRows rows.
-void emitTiledQuantizedDot(KernelBuilder &kernel, const PackedLayout &weight, mlir::Value rows, RowArray input,
-                           mlir::Value tile, RowArray result);
+void emitTiledQuantizedDot(KernelBuilder &kernel, const PackedLayout &weight, const QuantizedInputLayout &layout,
+                           mlir::Value rows, RowArray input, mlir::Value tile, RowArray result);
 
 // bf16 weights through matrix tiles, for any number of rows, whose bits do not depend on it; reads and writes whole
 // groups of kPairRows rows. Between beginPairTiles for min(rows, kTileRows) and endTiles.

@@ -42,8 +42,9 @@ public:
           const PackedLayout &weight)
       : k(kernel), task(task), schedule(schedule), share(share), dot(dot), weight(weight),
         columns(static_cast<int64_t>(task.task.getColumns())) {
-    input.strideBytes =
-        weight.isQuantized() ? quantizedInputLayout(k, weight).strideBytes : dotInputLayout(k, weight).strideBytes;
+    if (weight.isQuantized())
+      quantized = quantizedInputLayout(weight, getElementTypeOrSelf(dot.input).getIntOrFloatBitWidth() / 8);
+    input.strideBytes = weight.isQuantized() ? quantized.strideBytes : dotInputLayout(k, weight).strideBytes;
     input.pointer = k.allocate(blockRows() * input.strideBytes);
   }
   LogicalResult emitOneMatrix();
@@ -80,6 +81,7 @@ private:
   Dot dot;
   const PackedLayout &weight;
   int64_t columns;
+  QuantizedInputLayout quantized; // of rows for a quantised weight
   RowArray input;
   bool ok = true;
 };
@@ -91,10 +93,10 @@ void DotTask::storeInput(const Cell &cell, Value to) {
     DotInputLayout layout = dotInputLayout(k, weight);
     program.evaluateInto(plain.getInput(), to, layout.element, layout.paddedDepth);
   } else {
-    QuantizedInputLayout layout = quantizedInputLayout(k, weight);
+    Value low = quantized.codeBytes == 2 ? k.at(to, quantized.lowAt) : Value();
     program.quantizeInto(dot.input.getDefiningOp<tile::QuantizeOp>(),
-                         {to, k.at(to, layout.lowAt), k.at(to, layout.scalesAt), k.at(to, layout.startAt),
-                          k.at(to, layout.sumsAt), layout.zeroPoint});
+                         {to, low, k.at(to, quantized.scalesAt), k.at(to, quantized.startAt),
+                          k.at(to, quantized.sumsAt), quantized.zeroPoint});
   }
   ok &= !program.failed();
 }
@@ -104,7 +106,7 @@ void DotTask::emitFewRows(Value rows, RowArray from, Value tile, RowArray result
   for (int64_t size = 1; size <= schedule.kernelRows; ++size)
     k.when(k.equal(rows, k.i64(size)), [&] {
       if (weight.isQuantized())
-        emitQuantizedDotTile(k, weight, size, from, tile, result);
+        emitQuantizedDotTile(k, weight, quantized, size, from, tile, result);
       else
         emitDotTile(k, weight, size, from, tile, result);
     });
@@ -151,7 +153,7 @@ void DotTask::emitTiles(const RowBlock &block, llvm::function_ref<void(Value, Va
     } else {
       int64_t few = schedule.tileRows / 2;
       k.when(k.less(k.i64(few), block.rows),
-             [&] { emitTiledQuantizedDot(k, weight, block.rows, input, tile, result); });
+             [&] { emitTiledQuantizedDot(k, weight, quantized, block.rows, input, tile, result); });
       k.when(k.less(block.rows, k.i64(few + 1)), [&] {
         rowGroups([&](Value first, Value count) {
           emitFewRows(count, rowsFrom(input, first), tile, rowsFrom(result, first));

@@ -8,14 +8,15 @@ using namespace llmc::cpu;
 
 namespace {
 
-// Codes of the input are 256 * high + low: every sum is taken over both bytes and put together at the end, exactly.
+// Codes of the input have one byte, or are 256 * high + low: then every sum is taken over both bytes and put together
+// at the end, exactly.
 enum class Plane { High, Low };
 
 // Rows that share a group's codes; lane counts of this target's integer vectors.
 struct GroupKernel {
   KernelBuilder &k;
   const PackedLayout &weight;
-  QuantizedInputLayout layout;
+  const QuantizedInputLayout &layout;
   int64_t rows;
   RowArray input;
   int64_t lanes; // 16 with VNNI, else 8
@@ -34,6 +35,8 @@ struct GroupKernel {
       words = arith::ShRUIOp::create(k.b, words, k.splatInt(4, lanes));
     return k.bitcast(arith::AndIOp::create(k.b, words, k.splatInt(0x0f0f0f0f, lanes)).getResult(), bytesType());
   }
+
+  bool hasLow() const { return layout.codeBytes == 2; }
 
   // Sums of one group, per row.
   SmallVector<Value> sums(Value group, Value codesAt, Value groupIndex);
@@ -56,7 +59,8 @@ SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt) {
     Value at = k.add(codesAt, 4 * quad);
     for (int64_t r = 0; r < rows; ++r) {
       high[r] = emitInstruction(k, Instruction::DotU8S8, {high[r], unsignedBytes, codes(r, at, Plane::High)});
-      low[r] = emitInstruction(k, Instruction::DotU8S8, {low[r], unsignedBytes, codes(r, at, Plane::Low)});
+      if (hasLow())
+        low[r] = emitInstruction(k, Instruction::DotU8S8, {low[r], unsignedBytes, codes(r, at, Plane::Low)});
     }
   };
   if (weight.form == llm::WeightForm::I8) {
@@ -69,7 +73,7 @@ SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt) {
       multiply(nibbles(words, /*high=*/true), quad + 4);
     }
   }
-  for (int64_t r = 0; r < rows; ++r)
+  for (int64_t r = 0; hasLow() && r < rows; ++r)
     high[r] = join(high[r], low[r]);
   return high;
 }
@@ -123,10 +127,13 @@ SmallVector<Value> GroupKernel::sums(Value group, Value codesAt, Value groupInde
   if (k.target.hasVnni) {
     sums = sumsVnni(group, codesAt);
   } else {
-    sums = bytes ? sumsBytes(group, codesAt, Plane::High) : sumsNibbles(group, codesAt, Plane::High);
-    SmallVector<Value> low = bytes ? sumsBytes(group, codesAt, Plane::Low) : sumsNibbles(group, codesAt, Plane::Low);
-    for (int64_t r = 0; r < rows; ++r)
-      sums[r] = join(sums[r], low[r]);
+    auto sumsOf = [&](Plane plane) {
+      return bytes ? sumsBytes(group, codesAt, plane) : sumsNibbles(group, codesAt, plane);
+    };
+    sums = sumsOf(Plane::High);
+    if (hasLow())
+      for (auto [sum, low] : llvm::zip_equal(sums, sumsOf(Plane::Low)))
+        sum = join(sum, low);
     if (bytes) // these kernels make the weights signed themselves
       return sums;
   }
@@ -165,10 +172,11 @@ void emitBlock(GroupKernel &g, Value block, Value blockIndex, int64_t half, Muta
 
 } // namespace
 
-QuantizedInputLayout llmc::cpu::quantizedInputLayout(KernelBuilder &k, const PackedLayout &weight) {
+QuantizedInputLayout llmc::cpu::quantizedInputLayout(const PackedLayout &weight, int64_t codeBytes) {
   QuantizedInputLayout layout;
+  layout.codeBytes = codeBytes;
   layout.lowAt = weight.numGroups() * 32;
-  layout.scalesAt = 2 * layout.lowAt;
+  layout.scalesAt = codeBytes * layout.lowAt;
   layout.startAt = layout.scalesAt + weight.numGroups() * 4;
   layout.sumsAt = layout.startAt + weight.numGroups() * 4;
   layout.strideBytes = (layout.sumsAt + weight.numGroups() * 4 + 63) / 64 * 64 + 64;
@@ -176,9 +184,9 @@ QuantizedInputLayout llmc::cpu::quantizedInputLayout(KernelBuilder &k, const Pac
   return layout;
 }
 
-void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const PackedLayout &weight, int64_t rows, RowArray input,
-                                     Value tile, RowArray result) {
-  GroupKernel g{k, weight, quantizedInputLayout(k, weight), rows, input, k.target.hasVnni ? 16 : 8};
+void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const PackedLayout &weight, const QuantizedInputLayout &layout,
+                                     int64_t rows, RowArray input, Value tile, RowArray result) {
+  GroupKernel g{k, weight, layout, rows, input, k.target.hasVnni ? 16 : 8};
   int64_t halves = kLanes / g.lanes;
   // One row alone has too short a chain per panel: two panels at a time keep the multipliers busy.
   int64_t perPass = rows == 1 && halves == 1 ? 2 : 1;

@@ -210,7 +210,9 @@ void RowProgram::prepare(Value tile) {
   if (auto quantize = dyn_cast<tile::QuantizeOp>(op)) {
     Value codes = k.allocate(2 * (sizeOf(quantize.getCodes()) + kLanes));
     Value scales = k.allocate((sizeOf(quantize.getScales()) + kLanes) * 4);
-    quantizeInto(quantize, {codes, k.at(codes, sizeOf(quantize.getCodes()) + kLanes), scales, {}, {}, 0});
+    bool twoBytes = getElementTypeOrSelf(quantize.getCodes().getType()).isInteger(16);
+    Value low = twoBytes ? k.at(codes, sizeOf(quantize.getCodes()) + kLanes) : Value();
+    quantizeInto(quantize, {codes, low, scales, {}, {}, 0});
     bindMemory(quantize.getCodes(), codes);
     bindMemory(quantize.getScales(), scales);
     return;
@@ -357,11 +359,9 @@ void RowProgram::evaluateInto(Value tile, Value pointer, Type element, int64_t p
     k.store(zero, pointer, at * elementBytes);
 }
 
-// 127 * 256: a code is two signed bytes (tile.quantize).
-constexpr float largestCode = 32512.0f;
-
 void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
   Value input = op.getInput();
+  float largestCode = static_cast<float>(tile::largestCodeOf(op.getCodes().getType()));
   prepare(input);
   auto group = [&](Value index, Position position, int64_t elements) {
     Value zero = k.splat(0.0f);
@@ -388,11 +388,17 @@ void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
                                       k.splat(largestCode));
       Value whole = arith::FPToSIOp::create(k.b, k.vi, code);
       sum = sum ? k.add(sum, whole) : whole;
-      Value high = arith::ShRSIOp::create(k.b, k.add(whole, k.splatInt(128)), k.splatInt(8));
-      Value low = k.sub(whole, arith::ShLIOp::create(k.b, high, k.splatInt(8)));
-      for (auto [plane, values] : {std::pair(to.high, high), std::pair(to.low, low)})
+      auto storeBytes = [&](Value values, Value plane) {
         k.store(arith::TruncIOp::create(k.b, k.vectorOf(kLanes, k.i8Type), values), k.at(plane, k.mul(index, 32)),
                 half * kLanes);
+      };
+      if (!to.low) {
+        storeBytes(whole, to.high);
+        continue;
+      }
+      Value high = arith::ShRSIOp::create(k.b, k.add(whole, k.splatInt(128)), k.splatInt(8));
+      storeBytes(high, to.high);
+      storeBytes(k.sub(whole, arith::ShLIOp::create(k.b, high, k.splatInt(8))), to.low);
     }
     k.store(scale, k.at(to.scales, k.mul(index, 4)));
     if (!to.start)

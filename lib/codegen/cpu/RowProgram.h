@@ -54,7 +54,7 @@ public:
   // Writes a tile of f32 or bf16 values as `element` to memory; elements from its size to `paddedSize` become zero.
   void evaluateInto(mlir::Value tile, mlir::Value pointer, mlir::Type element, int64_t paddedSize);
 
-  // Where quantised activations go: the codes' high and low bytes, scales and, for kernels, per group `zeroPoint` times
+  // Where quantised activations go: the codes' high and low bytes (codes of one byte have none), scales and, for kernels, per group `zeroPoint` times
   // the sum of the codes, negated (i32), and the sum (f32). Null pointers are not written.
   struct QuantizedRow {
     mlir::Value high, low, scales, start, sums;

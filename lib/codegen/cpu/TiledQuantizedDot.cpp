@@ -51,15 +51,13 @@ void unpackPanel(KernelBuilder &k, const PackedLayout &weight, Value blocks, Val
 }
 
 // One block of 64 along K for sixteen rows: acc[r] += sums * scales, group after group.
-void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input, Value panel, Value products,
-                    Value block, MutableArrayRef<Value> acc) {
-  QuantizedInputLayout layout = quantizedInputLayout(k, weight);
+void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, const QuantizedInputLayout &layout, RowArray input,
+                    Value panel, Value products, Value block, MutableArrayRef<Value> acc) {
   Value groups = k.at(panel, k.mul(block, 2 * kGroupBytes)), codes = k.at(input.pointer, k.mul(block, 64));
   Value perGroup = k.at(input.pointer, k.mul(block, 8));
-  // All products first: one runs while another is scaled. Codes are 256 * high + low, each byte in a product of its
-  // own.
+  // All products first: one runs while another is scaled. Each byte of the codes has a product of its own.
   auto productAt = [](int64_t group, int64_t plane) { return (2 * plane + group) * kTileProductBytes; };
-  for (int64_t plane : {0, 1})
+  for (int64_t plane = 0; plane < layout.codeBytes; ++plane)
     for (int64_t group : {0, 1})
       emitByteTiles(k, {group, k.at(codes, plane * layout.lowAt + 32 * group), input.strideBytes,
                         k.at(groups, group * kGroupBytes), k.at(products, productAt(group, plane))});
@@ -72,9 +70,10 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input
         return k.broadcast(k.load(k.f32Type, perGroup, r * input.strideBytes + at + 4 * group));
       };
       Value scale = number(layout.scalesAt);
-      Value high = k.load(k.vi, products, productAt(group, 0) + r * 64);
-      Value low = k.load(k.vi, products, productAt(group, 1) + r * 64);
-      Value sums = k.add(arith::ShLIOp::create(k.b, high, k.splatInt(8)).getResult(), low);
+      Value sums = k.load(k.vi, products, productAt(group, 0) + r * 64);
+      if (layout.codeBytes == 2)
+        sums = k.add(arith::ShLIOp::create(k.b, sums, k.splatInt(8)).getResult(),
+                     k.load(k.vi, products, productAt(group, 1) + r * 64));
       acc[r] = k.fma(arith::SIToFPOp::create(k.b, k.vf, sums), k.mulF(scales, scale), acc[r]);
       if (minima)
         acc[r] = k.fma(number(layout.sumsAt), k.mulF(minima, scale), acc[r]);
@@ -84,8 +83,8 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, RowArray input
 
 } // namespace
 
-void llmc::cpu::emitTiledQuantizedDot(KernelBuilder &k, const PackedLayout &weight, Value rows, RowArray input,
-                                      Value tile, RowArray result) {
+void llmc::cpu::emitTiledQuantizedDot(KernelBuilder &k, const PackedLayout &weight, const QuantizedInputLayout &layout,
+                                      Value rows, RowArray input, Value tile, RowArray result) {
   Value panel = k.allocate(weight.numGroups() * kGroupBytes), products = k.allocate(4 * kTileProductBytes);
   beginByteTiles(k);
   k.loop(k.i64(0), k.i64(vectorsOf(weight)), 1, [&](Value vector) {
@@ -96,7 +95,7 @@ void llmc::cpu::emitTiledQuantizedDot(KernelBuilder &k, const PackedLayout &weig
       SmallVector<Value> sums =
           k.loop(k.i64(0), k.i64(weight.numKBlocks()), 1, init, [&](Value block, ValueRange carried) {
             SmallVector<Value> acc(carried);
-            emitTiledBlock(k, weight, inputs, panel, products, block, acc);
+            emitTiledBlock(k, weight, layout, inputs, panel, products, block, acc);
             return acc;
           });
       Value to = k.at(k.at(result.pointer, k.mul(first, result.strideBytes)), k.mul(vector, 64));

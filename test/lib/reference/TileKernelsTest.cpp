@@ -96,7 +96,7 @@ TEST(Quantize, ByHand) {
   std::vector<float> x(33, 0.0f), scales(2);
   x[0] = -65024, x[1] = 3, x[2] = 1, x[32] = 0;
   std::vector<int16_t> codes(64, 99);
-  quantize(x, codes, scales);
+  quantize(x, 32512, codes, scales);
   EXPECT_EQ(scales, (std::vector<float>{2, 0})); // 65024 / 32512; a group of zeros has scale 0
   EXPECT_EQ(codes[0], -32512);
   EXPECT_EQ(codes[1], 2); // 3 / 2 = 1.5: to even
@@ -107,7 +107,7 @@ TEST(Quantize, ByHand) {
 TEST(Quantize, SurvivesTheSmallestAndTheImpossible) {
   std::vector<float> scales(2), x{0x1p-149f, std::nanf(""), 0x1p-149f};
   std::vector<int16_t> codes(64);
-  quantize(x, codes, scales);
+  quantize(x, 32512, codes, scales);
   for (int16_t code : codes)
     EXPECT_GE(code, -32512);
 }

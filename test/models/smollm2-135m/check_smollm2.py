@@ -49,8 +49,13 @@ for form in sys.argv[4:]:
     run("llmc", "compile", model, "--weights", form, "--context", 1024, "-o", artifact)
     check_greedy(form, artifact)
     check_perplexity(form, artifact)
-# What a cache of fewer bits costs; the weights cost nothing here.
-for kv in ("f16", "int8"):
-    artifact = work / f"{kv} cache"
-    run("llmc", "compile", model, "--weights", "f32", "--kv", kv, "--context", 1024, "-o", artifact)
-    check_perplexity(f"{kv} cache", artifact)
+# What fewer bits cost; the weights cost nothing here.
+CHEAPER = {
+    "f16 cache": ["--weights", "f32", "--kv", "f16"],
+    "int8 cache": ["--weights", "f32", "--kv", "int8"],
+    "int8 activations": ["--weights", "stored", "--activations", "int8"],
+}
+for name, options in CHEAPER.items():
+    artifact = work / name
+    run("llmc", "compile", model, *options, "--context", 1024, "-o", artifact)
+    check_perplexity(name, artifact)

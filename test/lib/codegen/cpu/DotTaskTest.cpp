@@ -37,6 +37,7 @@ struct Shape {
   std::string form;
   int64_t rows, columns; // N, K
   int64_t tile, panel;
+  int codeBits = 16;
 };
 
 std::string moduleOf(const Shape &s) {
@@ -48,7 +49,7 @@ std::string moduleOf(const Shape &s) {
     prepare = "%b = arith.truncf %v : tensor<" + k + "xf32> to tensor<" + k + "xbf16>";
     dot = "tile.dot %b, %w[%column] : tensor<" + k + "xbf16>, ${W}";
   } else {
-    std::string types = "tensor<" + codes + "xi16>, tensor<" + groups + "xf32>";
+    std::string types = "tensor<" + codes + "xi" + std::to_string(s.codeBits) + ">, tensor<" + groups + "xf32>";
     prepare = "%q, %s = tile.quantize %v : tensor<" + k + "xf32> -> " + types;
     dot = "tile.scaled_dot %q, %s, %w[%column] : " + types + ", ${W}";
   }
@@ -98,7 +99,7 @@ void checkShape(const Shape &s, const std::vector<int64_t> &tokenCounts, Ways wh
     std::vector<float> expected;
     for (int64_t t = 0; t < most; ++t) {
       std::vector<float> row =
-          referenceDot(weight, {x.begin() + t * s.columns, x.begin() + (t + 1) * s.columns}, way.target);
+          referenceDot(weight, {x.begin() + t * s.columns, x.begin() + (t + 1) * s.columns}, way.target, s.codeBits);
       expected.insert(expected.end(), row.begin(), row.end());
     }
     SCOPED_TRACE(nameOf(way) + ": " + s.form + " " + std::to_string(s.rows) + "x" + std::to_string(s.columns));
@@ -121,6 +122,12 @@ TEST(DotTask, RowCounts) {
   for (const char *form : {"f32", "bf16", "i8", "i4", "i4m"})
     checkShape({form, 130, 96, 64, form[0] == 'i' ? 16 : 64}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 129, 255},
                Ways::All);
+}
+
+// Codes of one byte, for every row count of kernels and tiles.
+TEST(DotTask, ByteCodes) {
+  for (const char *form : {"i8", "i4", "i4m"})
+    checkShape({form, 130, 96, 64, 16, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 129}, Ways::All);
 }
 
 // K around pairs, vectors and groups.

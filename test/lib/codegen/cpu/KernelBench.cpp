@@ -1,5 +1,6 @@
-// Rates of the dot kernels: `cpu-kernel-bench FORM ROWS N K [TARGET] [LAYERS]`, one worker. Every launch of a step
-// reads its own weight, so that many layers of few rows measure memory and one layer of many rows measures arithmetic.
+// Rates of the dot kernels: `cpu-kernel-bench FORM ROWS N K [TARGET] [LAYERS] [CODE_BITS]`, one worker. Every launch of
+// a step reads its own weight, so that many layers of few rows measure memory and one layer of many rows measures
+// arithmetic.
 #include "runtime/support/CpuFeatures.h"
 #include "test/lib/codegen/cpu/PackedWeight.h"
 #include <cstdio>
@@ -20,12 +21,12 @@ double now() {
 }
 
 std::string moduleOf(const std::string &form, int64_t n, int64_t k, int64_t layers, int64_t layerBytes,
-                     int64_t maxTokens) {
+                     int64_t maxTokens, const std::string &codeBits) {
   auto text = [](int64_t value) { return std::to_string(value); };
   bool quantized = form[0] == 'i';
   std::string groups = text((k + 63) / 64 * 2), codes = text((k + 63) / 64 * 64), prepare, dot;
   if (quantized) {
-    std::string types = "tensor<" + codes + "xi16>, tensor<" + groups + "xf32>";
+    std::string types = "tensor<" + codes + "xi" + codeBits + ">, tensor<" + groups + "xf32>";
     prepare = "%q, %s = tile.quantize %v : tensor<${K}xf32> -> " + types;
     dot = "tile.scaled_dot %q, %s, %w[%column] : " + types + ", ${W}";
   } else if (form == "bf16") {
@@ -71,7 +72,7 @@ std::string moduleOf(const std::string &form, int64_t n, int64_t k, int64_t laye
 
 int main(int argc, char **argv) {
   if (argc < 5) {
-    fprintf(stderr, "usage: cpu-kernel-bench FORM ROWS N K [TARGET] [LAYERS]\n");
+    fprintf(stderr, "usage: cpu-kernel-bench FORM ROWS N K [TARGET] [LAYERS] [CODE_BITS]\n");
     return 2;
   }
   std::string form = argv[1], target = argc > 5 ? argv[5] : "host";
@@ -80,7 +81,8 @@ int main(int argc, char **argv) {
   PackedWeight weight = makeWeight(form, n, k, 64, form[0] == 'i' ? 16 : 64, state);
   int64_t layerBytes = (static_cast<int64_t>(weight.bytes.size()) + 63) / 64 * 64;
   double start = now();
-  auto program = StepProgram::compile(moduleOf(form, n, k, layers, layerBytes, rows), target, /*emulate=*/false);
+  auto program = StepProgram::compile(moduleOf(form, n, k, layers, layerBytes, rows, argc > 7 ? argv[7] : "16"), target,
+                                      /*emulate=*/false);
   if (!program || !requestCpuState(program->compiled().requiredFeatures).ok())
     return 1;
   double compile = now() - start;

@@ -115,7 +115,8 @@ inline float sumOfPairTiles(const float *row, const std::vector<float> &x) {
 }
 
 // One row times the whole weight, in the order that tile.dot and tile.scaled_dot document, on this target.
-inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float> x, const std::string &target) {
+inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float> x, const std::string &target,
+                                       int codeBits = 16) {
   bool pairTiles = findCpuTarget(target)->hasBf16Tiles;
   std::vector<float> y(static_cast<size_t>(w.rows), 0.0f);
   if (w.form == "f32" || w.form == "bf16") {
@@ -148,7 +149,7 @@ inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float>
     float most = 0;
     for (int64_t i = 0; i < 32; ++i)
       most = std::max(most, std::fabs(x[static_cast<size_t>(32 * g + i)]));
-    float scale = most / 32512.0f, inverse = most > 0 ? 1.0f / scale : 0.0f;
+    float scale = most / (codeBits == 8 ? 127.0f : 32512.0f), inverse = most > 0 ? 1.0f / scale : 0.0f;
     scales[static_cast<size_t>(g)] = scale;
     for (int64_t i = 0; i < 32; ++i)
       codes[static_cast<size_t>(32 * g + i)] =
