@@ -187,33 +187,31 @@ QuantizedInputLayout llmc::cpu::quantizedInputLayout(const PackedLayout &weight,
 void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const PackedLayout &weight, const QuantizedInputLayout &layout,
                                      int64_t rows, RowArray input, Value tile, RowArray result) {
   GroupKernel g{k, weight, layout, rows, input, k.target.hasVnni ? 16 : 8};
-  int64_t halves = kLanes / g.lanes;
-  // One row alone has too short a chain per panel: two panels at a time keep the multipliers busy.
-  int64_t perPass = rows == 1 && halves == 1 ? 2 : 1;
-  emitPasses(k, vectorsOf(weight), perPass, 1, weight.blockBytes(), tile,
-             [&](Value base, ArrayRef<int64_t> offsets, Value first) {
-               int64_t count = offsets.size(), perVector = halves * rows;
-               Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(k.vectorOf(g.lanes, k.f32Type)));
-               SmallVector<Value> init(count * perVector, zero);
-               SmallVector<Value> sums =
-                   k.loop(k.i64(0), k.i64(weight.numKBlocks()), 1, init, [&](Value block, ValueRange carried) {
-                     SmallVector<Value> acc(carried);
-                     Value blocks = k.at(base, k.mul(block, vectorsOf(weight) * weight.blockBytes()));
-                     for (int64_t v = 0; v < count; ++v) {
-                       if (k.target.prefetchBytes && rows <= 2)
-                         for (int64_t line = 0; line < weight.blockBytes(); line += 64)
-                           k.prefetch(blocks, offsets[v] + line + k.target.prefetchBytes, KernelBuilder::Cache::Second);
-                       for (int64_t half = 0; half < halves; ++half)
-                         emitBlock(g, k.at(blocks, offsets[v]), block, half,
-                                   MutableArrayRef<Value>(acc).slice(v * perVector + half * rows, rows));
-                     }
-                     return acc;
-                   });
-               Value to = k.at(result.pointer, k.mul(first, 64));
-               for (int64_t v = 0; v < count; ++v)
-                 for (int64_t half = 0; half < halves; ++half)
-                   for (int64_t r = 0; r < rows; ++r)
-                     k.store(sums[v * perVector + half * rows + r], to,
-                             r * result.strideBytes + v * 64 + half * 4 * g.lanes);
-             });
+  int64_t halves = kLanes / g.lanes, vectors = vectorsOf(weight);
+  VectorType floats = k.vectorOf(g.lanes, k.f32Type);
+  auto at = [&](int64_t row, int64_t half) { return row * result.strideBytes + half * 4 * g.lanes; };
+  // Sums stay in memory between blocks: a tile is read from its first to its last byte, as memory is fastest, and what
+  // is live at a time fits the registers.
+  Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(k.vectorOf(kLanes, k.f32Type)));
+  k.loop(k.i64(0), k.i64(vectors), 1, [&](Value vector) {
+    for (int64_t r = 0; r < rows; ++r)
+      k.store(zero, k.at(result.pointer, k.mul(vector, 64)), r * result.strideBytes);
+  });
+  // One loop over both, so that LLVM does not take a block's broadcasts out of the loop over its vectors and spill
+  // them.
+  k.loop(k.i64(0), k.i64(weight.numKBlocks() * vectors), 1, [&](Value index) {
+    Value panel = k.at(tile, k.mul(index, weight.blockBytes()));
+    Value to = k.at(result.pointer, k.mul(k.rem(index, vectors), 64));
+    if (k.target.prefetchBytes && rows <= 2)
+      for (int64_t line = 0; line < weight.blockBytes(); line += 64)
+        k.prefetch(panel, line + k.target.prefetchBytes, KernelBuilder::Cache::Second);
+    for (int64_t half = 0; half < halves; ++half) {
+      SmallVector<Value> acc;
+      for (int64_t r = 0; r < rows; ++r)
+        acc.push_back(k.load(floats, to, at(r, half)));
+      emitBlock(g, panel, k.div(index, vectors), half, acc);
+      for (int64_t r = 0; r < rows; ++r)
+        k.store(acc[r], to, at(r, half));
+    }
+  });
 }
