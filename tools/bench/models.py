@@ -15,7 +15,8 @@ FETCHED = os.path.join(ROOT, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf
 
 CONFIGS = {"qwen3": "qwen3-0.6b.json", "llama": "llama-3.2-1b.json"}
 NAMES = {"smollm2": "SmolLM2-135M", "qwen3": "Qwen3-0.6B", "llama": "Llama-3.2-1B"}
-TYPES = ("BF16", "Q8_0", "Q4_0")
+# Of the file; behind a slash what llmc multiplies quantised weights with, where it is not its default.
+TYPES = ("BF16", "Q8_0", "Q4_0", "Q8_0/int8", "Q4_0/int8")
 
 
 def title(model):
@@ -43,12 +44,13 @@ class Workshop:
         os.makedirs(self.models, exist_ok=True)
 
     def path(self, model, kind, ending):
-        return os.path.join(self.models, f"{model.replace('/', '-')}.{kind}{ending}")
+        return os.path.join(self.models, f"{model.replace('/', '-')}.{kind.replace('/', '-')}{ending}")
 
     def gguf(self, model, kind):
         """The GGUF file of a model and type; a path is one already."""
         if model.endswith(".gguf"):
             return model
+        kind = kind.partition("/")[0]
         target = self.path(model, kind, ".gguf")
         if os.path.exists(target):
             return target
@@ -101,4 +103,6 @@ class Workshop:
         return target
 
     def compile_command(self, model, kind, context, sequences, target):
-        return [LLMC, "compile", self.gguf(model, kind), "-o", target, "--context", str(context), "--max-sequences", str(sequences)]
+        activations = kind.partition("/")[2]
+        options = ["--activations", activations] if activations else []
+        return [LLMC, "compile", self.gguf(model, kind), "-o", target, "--context", str(context), "--max-sequences", str(sequences), *options]
