@@ -53,7 +53,8 @@ struct LowerKvToPages : llmc::impl::LowerKvToPagesPassBase<LowerKvToPages> {
       bool pairs = found->cachePairs && elementType.isBF16() && kv.getHeadDim() % panelPositions == 0 &&
                    kv.storedValueDim() == kv.getHeadDim();
       // The value of a latent cache is part of its key: whole rows serve both products.
-      return kv.withPages(elementType, page, kv.getLatent() ? 1 : panelPositions, pairs ? 2 : 1);
+      return kv.withPages(elementType, page, kv.getLatent() ? 1 : panelPositions, pairs ? 2 : 1,
+                          pairs ? found->cacheBlock : 0);
     };
     getOperation().walk([&](Operation *op) {
       if (auto state = dyn_cast<llm::StateOp>(op))

@@ -17,6 +17,8 @@
 namespace llmc::llm {
 /// Upper bound of every size in a type, and of the elements of a row: bytes of a whole weight still fit 64 bits.
 constexpr int64_t maxSize = int64_t(1) << 28;
+/// Elements that a matrix unit adds up at once where a cache lies in pairs for it.
+constexpr int64_t pairBlock = 32;
 /// Elements of a block of recurrent state that a vector holds; fewer values than these leave the lanes to keys.
 constexpr int64_t stateLanes = 16;
 /// True for activations: tensor<?xCxf32> and tensor<?xHxDxf32>, sizes positive and at most maxSize elements per row.

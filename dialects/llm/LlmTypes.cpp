@@ -131,7 +131,7 @@ WeightType WeightType::withTiles(int64_t tile, int64_t interleave) const {
 Type KvType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;
-  int64_t page = 0, panel = 0, pack = 1, value = 0, latent = 0;
+  int64_t page = 0, panel = 0, pack = 1, block = 0, value = 0, latent = 0;
   if (parser.parseLess())
     return {};
   SMLoc loc = parser.getCurrentLocation();
@@ -141,8 +141,12 @@ Type KvType::parse(AsmParser &parser) {
     parser.emitError(loc) << "cache has " << shape.size() << " dimensions, expected heads x channels";
     return {};
   }
-  if (failed(parseItems(parser,
-                        {{"value", &value}, {"latent", &latent}, {"page", &page}, {"panel", &panel}, {"pack", &pack}})))
+  if (failed(parseItems(parser, {{"value", &value},
+                                 {"latent", &latent},
+                                 {"page", &page},
+                                 {"panel", &panel},
+                                 {"pack", &pack},
+                                 {"block", &block}})))
     return {};
   if (value != 0 && latent != 0) {
     parser.emitError(loc) << "cache has values of " << value << " channels and latent ones of " << latent
@@ -150,7 +154,7 @@ Type KvType::parse(AsmParser &parser) {
     return {};
   }
   int64_t valueDim = latent ? latent : value ? value : shape[1];
-  return parser.getChecked<KvType>(loc, parser.getContext(), shape[0], shape[1], elementType, page, panel, pack,
+  return parser.getChecked<KvType>(loc, parser.getContext(), shape[0], shape[1], elementType, page, panel, pack, block,
                                    valueDim, latent != 0);
 }
 
@@ -164,12 +168,14 @@ void KvType::print(AsmPrinter &printer) const {
     printer << ", page = " << getPage() << ", panel = " << getPanel();
   if (hasPairs())
     printer << ", pack = " << getPack();
+  if (getBlock())
+    printer << ", block = " << getBlock();
   printer << '>';
 }
 
 LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, int64_t headDim,
-                             Type elementType, int64_t page, int64_t panel, int64_t pack, int64_t valueDim,
-                             bool latent) {
+                             Type elementType, int64_t page, int64_t panel, int64_t pack, int64_t block,
+                             int64_t valueDim, bool latent) {
   if (heads <= 0 || headDim <= 0 || heads > maxSize || headDim > maxSize / heads)
     return emitError() << "cache is " << heads << " x " << headDim << ", expected positive sizes of at most " << maxSize
                        << " together";
@@ -193,11 +199,14 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
   if (pack == 2 && (latent || valueDim != headDim))
     return emitError() << "pack is 2, which takes values as wide as keys; the cache has keys of " << headDim
                        << (latent ? " channels and latent values of " : " channels and values of ") << valueDim;
+  if (block != 0 && (block != pairBlock || pack != 2))
+    return emitError() << "block is " << block << " with pack " << pack << ", expected " << pairBlock
+                       << " elements that lie in pairs (pack = 2)";
   return success();
 }
 
-KvType KvType::withPages(Type elementType, int64_t page, int64_t panel, int64_t pack) const {
-  return get(getContext(), getHeads(), getHeadDim(), elementType, page, panel, pack, getValueDim(), getLatent());
+KvType KvType::withPages(Type elementType, int64_t page, int64_t panel, int64_t pack, int64_t block) const {
+  return get(getContext(), getHeads(), getHeadDim(), elementType, page, panel, pack, block, getValueDim(), getLatent());
 }
 
 int64_t KvType::bytesPerPage() const {

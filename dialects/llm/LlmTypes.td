@@ -66,20 +66,21 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
     of 64 positions, keys in panels of 16 positions (`[page / panel][D][panel]`), values in rows (`[page][D]`), per head.
     `value = 128` says that values have other channels than keys; `latent = 512` that none are stored: the value is the first 512
     channels of the key.
-    `pack = 2` lays bf16 in pairs, as a matrix unit reads it: two channels of a key side by side
+    `pack = 2` lays bf16 in pairs, as products of pairs read it: two channels of a key side by side
     (`[page / panel][D / 2][panel][2]`), two positions of a value, 16 channels at a time (`[D / panel][page / 2][panel][2]`);
-    D is whole panels then, of keys and values. i8 holds codes -127 .. 127 and, behind
+    D is whole panels then, of keys and values. With `block = 32` sums over such pairs are made as a matrix unit makes them (see
+    tile.attend), without as a vector unit. i8 holds codes -127 .. 127 and, behind
     the values of all heads, an f32 scale for every head and position: of keys, then of values. A sequence owns its pages; only `llm.kv_append` grows it, once per step.
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType, "int64_t":$page,
-                        "int64_t":$panel, "int64_t":$pack, "int64_t":$valueDim, "bool":$latent);
+                        "int64_t":$panel, "int64_t":$pack, "int64_t":$block, "int64_t":$valueDim, "bool":$latent);
   let builders = [
     TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType), [{
-      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, headDim, false);
+      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, 0, headDim, false);
     }]>,
     TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
                                         "int64_t":$valueDim, "bool":$latent), [{
-      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, valueDim, latent);
+      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, 0, valueDim, latent);
     }]>
   ];
   let hasCustomAssemblyFormat = 1;
@@ -87,7 +88,8 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
   let extraClassDeclaration = [{
     bool isPaged() const { return getPage() != 0; }
     /// The same cache in pages of another element type.
-    KvType withPages(::mlir::Type elementType, int64_t page, int64_t panel, int64_t pack = 1) const;
+    KvType withPages(::mlir::Type elementType, int64_t page, int64_t panel, int64_t pack = 1,
+                     int64_t block = 0) const;
     /// Channels of a value that are stored: none where it is part of the key.
     int64_t storedValueDim() const { return getLatent() ? 0 : getValueDim(); }
     /// Whether elements that a bf16 product adds up in pairs lie side by side.

@@ -409,10 +409,11 @@ def Tile_AttendOp : Tile_BodyOp<"attend", [InferTypeOpAdaptor, AttrSizedOperandS
     positions in pages and spans, and of every page of entries those that name no position, or a masked one, are left out
     before anything is computed.
 
-    A cache that is packed in pairs makes both products those of a matrix unit, unless positions are selected: query and
-    p are rounded to bf16
-    (to nearest even); 32 channels (of a score) or positions of the page (of a result) at a time, the even ones and the odd
-    ones are each added up by fma from 0, both sums are added, and their sum to what there is. The sum of p takes it rounded.
+    A cache that is packed in pairs makes both products those of bf16 pairs, unless positions are selected: query and p are
+    rounded to bf16 (to nearest even), and the sum of p takes it rounded. Over the channels (of a score) or positions of the page
+    (of a result), pair after pair, first the odd, then the even product is added by fma. With `block = 32` so many at a time, the
+    even ones and the odd ones are each added up by fma from 0, both sums are added, and their sum to what there is. Numbers
+    below the smallest normal one count as zero of their sign.
     With other caches everything is f32, one fma after the other in ascending order. A score of i8 keys is the sum over
     their codes times the key's scale; a result takes `p * scale` of each value's codes.
 

@@ -104,8 +104,6 @@ namespace {
 constexpr int64_t lanes = 16;        // sums of a row
 constexpr float kNothing = -1.0e30f; // below every score
 constexpr double log2e = 1.4426950408889634;
-constexpr int64_t pairBlock = 32; // what a matrix unit adds up at once
-
 inline float flushSubnormal(float x) { return std::abs(x) < FLT_MIN ? std::copysign(0.0f, x) : x; }
 
 // Minimax on [-1/2, 1/2] with the constant fixed to 1; the exponent is added to its bits.
@@ -118,17 +116,37 @@ float exp2Polynomial(float x) {
   return std::bit_cast<float>(std::bit_cast<int32_t>(result) + (static_cast<int32_t>(whole) << 23));
 }
 
-// sum += x(i) * y(i) for i < count, one after the other or as a matrix unit adds pairs.
-template <typename X, typename Y> void addProducts(float &sum, int64_t count, bool pairs, X x, Y y) {
-  if (!pairs) {
+// How products are added up: one after the other, pair after pair of bf16, or blocks of such pairs.
+struct Sums {
+  explicit Sums(llm::KvType kv) : pairs(kv.hasPairs()), block(kv.getBlock()) {}
+  Sums() = default;
+  bool pairs = false;
+  int64_t block = 0;
+};
+
+// sum += x(i) * y(i) for i < count.
+template <typename X, typename Y> void addProducts(float &sum, int64_t count, Sums how, X x, Y y) {
+  if (!how.pairs) {
     for (int64_t i = 0; i < count; ++i)
       sum = std::fma(y(i), x(i), sum);
     return;
   }
-  for (int64_t block = 0; block < count; block += pairBlock) {
+  auto add = [&](int64_t i, float &to) {
+    if (i < count)
+      to = flushSubnormal(std::fma(flushSubnormal(y(i)), flushSubnormal(x(i)), to));
+  };
+  if (how.block == 0) {
+    sum = flushSubnormal(sum);
+    for (int64_t i = 0; i < count; i += 2) {
+      add(i + 1, sum);
+      add(i, sum);
+    }
+    return;
+  }
+  for (int64_t block = 0; block < count; block += how.block) {
     float halves[2] = {};
-    for (int64_t i = block; i < std::min(block + pairBlock, count); ++i)
-      halves[i % 2] = flushSubnormal(std::fma(flushSubnormal(y(i)), flushSubnormal(x(i)), halves[i % 2]));
+    for (int64_t i = block; i < std::min(block + how.block, count); ++i)
+      add(i, halves[i % 2]);
     sum = flushSubnormal(flushSubnormal(sum) + flushSubnormal(halves[0] + halves[1]));
   }
 }
@@ -173,7 +191,7 @@ struct HeadQuery {
   int64_t head, position;
   const AttendShape &shape;
   float slope;
-  bool pairs;
+  Sums sums;
 };
 
 // The positions of one page, -1 for those that the row does not see.
@@ -187,7 +205,7 @@ void addPage(Softmax &softmax, const HeadQuery &query, std::span<const int64_t> 
       continue;
     float score = 0;
     addProducts(
-        score, cache.kv.getHeadDim(), query.pairs, [&](int64_t d) { return query.channels[static_cast<size_t>(d)]; },
+        score, cache.kv.getHeadDim(), query.sums, [&](int64_t d) { return query.channels[static_cast<size_t>(d)]; },
         [&](int64_t d) { return cache.load(/*value=*/false, query.head, j, d); });
     p[i] = scaledScore(score * cache.scale(/*value=*/false, query.head, j), query.shape);
     if (query.slope != 0)
@@ -199,14 +217,14 @@ void addPage(Softmax &softmax, const HeadQuery &query, std::span<const int64_t> 
     if (positions[i] < 0)
       continue;
     p[i] = exp2Polynomial(p[i] - next);
-    if (query.pairs)
+    if (query.sums.pairs)
       p[i] = roundToBf16(p[i]);
     softmax.sums[i % lanes] += p[i];
     p[i] *= cache.scale(/*value=*/true, query.head, positions[i]);
   }
   for (int64_t d = 0; d < cache.kv.getValueDim(); ++d)
     addProducts(
-        softmax.result[static_cast<size_t>(d)], static_cast<int64_t>(p.size()), query.pairs,
+        softmax.result[static_cast<size_t>(d)], static_cast<int64_t>(p.size()), query.sums,
         [&](int64_t i) { return p[static_cast<size_t>(i)]; },
         [&](int64_t i) {
           const int64_t j = positions[static_cast<size_t>(i)];
@@ -264,13 +282,13 @@ Softmax attendHead(const HeadQuery &query) {
 void llmc::reference::attend(std::span<const float> query, const CacheView &cache, int64_t head, int64_t position,
                              const AttendShape &shape, std::span<float> result) {
   const size_t depth = static_cast<size_t>(cache.kv.getHeadDim()), values = static_cast<size_t>(cache.kv.getValueDim());
-  const bool pairs = cache.kv.hasPairs() && !shape.selected;
+  const Sums sums = shape.selected ? Sums() : Sums(cache.kv);
   std::vector<float> rounded(query.begin(), query.end());
-  if (pairs)
+  if (sums.pairs)
     std::ranges::transform(rounded, rounded.begin(), roundToBf16);
   for (size_t g = 0; g < query.size() / depth; ++g) {
     Softmax total = attendHead({std::span(rounded).subspan(g * depth, depth), cache, head, position, shape,
-                                shape.slopes.empty() ? 0 : shape.slopes[g], pairs});
+                                shape.slopes.empty() ? 0 : shape.slopes[g], sums});
     float sum = reduceAdd(total.sums), kept = 1;
     if (!shape.sinks.empty()) {
       const float sink = shape.sinks[g] * static_cast<float>(log2e), next = std::max(total.maximum, sink);
@@ -285,16 +303,16 @@ void llmc::reference::attend(std::span<const float> query, const CacheView &cach
 void llmc::reference::selectPositions(std::span<const float> query, std::span<const float> weights,
                                       const CacheView &cache, int64_t position, std::span<float> result) {
   const int64_t depth = cache.kv.getHeadDim();
-  const bool pairs = cache.kv.hasPairs();
+  const Sums sums(cache.kv);
   std::vector<float> rounded(query.begin(), query.end()), scores(static_cast<size_t>(position + 1));
-  if (pairs)
+  if (sums.pairs)
     std::ranges::transform(rounded, rounded.begin(), roundToBf16);
   for (int64_t j = 0; j <= position; ++j) {
     float &score = scores[static_cast<size_t>(j)];
     for (size_t h = 0; h < weights.size(); ++h) {
       float product = 0;
       addProducts(
-          product, depth, pairs,
+          product, depth, sums,
           [&](int64_t d) { return rounded[h * static_cast<size_t>(depth) + static_cast<size_t>(d)]; },
           [&](int64_t d) { return cache.load(/*value=*/false, 0, j, d); });
       product *= cache.scale(/*value=*/false, 0, j);

@@ -26,8 +26,10 @@ struct CpuTarget {
   bool hasVnni = false;      // vpdpbusd
   bool hasInt8Tiles = false; // tdpbssd
   bool hasBf16Tiles = false; // tdpbf16ps
-  // Whether bf16 caches hold pairs side by side, and attention rounds and adds as a product of such pairs does.
+  // Whether bf16 caches hold pairs side by side, and attention rounds and adds as a product of such pairs does; and how
+  // many elements such a product adds up apart, 0 where it adds pair after pair.
   bool cachePairs = false;
+  int64_t cacheBlock = 0;
 
   // Per core; the schedule's row blocks come from them.
   int64_t l1Bytes = 0;

@@ -8,5 +8,6 @@ llmc::CpuTarget llmc::makeX86_64V4() {
   target.llvmFeatures += ",+avx512bf16";
   target.requiredFeatures.push_back("avx512_bf16");
   target.hasBf16Dot = true;
+  target.cachePairs = true;
   return target;
 }

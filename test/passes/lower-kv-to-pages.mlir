@@ -2,8 +2,9 @@
 // RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=f32 page=16" | FileCheck %s --check-prefix=SMALL
 // RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=f16" | FileCheck %s --check-prefix=F16
 // RUN: llmc-opt %s --llmc-lower-kv-to-pages="element=int8" | FileCheck %s --check-prefix=INT8
-// RUN: llmc-opt %s --llmc-lower-kv-to-pages="target=x86-64-v4-amx" | FileCheck %s --check-prefixes=CHECK,PAIRS
-// RUN: llmc-opt %s --llmc-lower-kv-to-pages="target=x86-64-v4" | FileCheck %s --check-prefixes=CHECK,PLAIN
+// RUN: llmc-opt %s --llmc-lower-kv-to-pages="target=x86-64-v4-amx" | FileCheck %s --check-prefixes=CHECK,BLOCKS
+// RUN: llmc-opt %s --llmc-lower-kv-to-pages="target=x86-64-v4" | FileCheck %s --check-prefixes=CHECK,PAIRS
+// RUN: llmc-opt %s --llmc-lower-kv-to-pages="target=x86-64-v3" | FileCheck %s --check-prefixes=CHECK,PLAIN
 
 // One head of 17 channels: nothing about pages asks for a round size.
 // CHECK: llm.state @kv : !llm.kv<1x17xbf16, page = 64, panel = 16>
@@ -45,6 +46,7 @@ func.func @step(%q: tensor<?x3x17xf32>, %k: tensor<?x1x17xf32>, %batch: !llm.bat
 }
 
 // Pairs are the target's wish, and take whole panels: 17 channels above are none.
+// BLOCKS: llm.state @even : !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2, block = 32>
 // PAIRS: llm.state @even : !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2>
 // PLAIN: llm.state @even : !llm.kv<1x32xbf16, page = 64, panel = 16>
 // SMALL: llm.state @even : !llm.kv<1x32xf32, page = 16, panel = 16>

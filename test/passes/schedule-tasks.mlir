@@ -43,7 +43,19 @@ tile.task @quantized_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.
 // V3-SAME: row_block = 8 : i64
 // AMX-SAME: row_block = 42 : i64
 // CHECK-SAME: shape = "attend"
-tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !llm.kv<2x32xbf16, page = 64, panel = 16, pack = 2>, %batch: !llm.batch) {
+tile.task @grouped_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !llm.kv<2x32xbf16, page = 64, panel = 16, pack = 2, block = 32>, %batch: !llm.batch) {
+  %c96 = arith.constant 96 : index
+  %at = arith.muli %column, %c96 : index
+  %x = tile.load %q[%row, %at] : !tile.rows<192> -> tensor<96xf32>
+  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<96xf32>, !llm.kv<2x32xbf16, page = 64, panel = 16, pack = 2, block = 32>
+  tile.store %y, %q[%row, %at] : tensor<96xf32>, !tile.rows<192>
+}
+
+// Pairs without blocks go through an instruction that adds pair after pair, or what stands for it.
+// CHECK-LABEL: tile.task @paired_heads
+// V4-SAME: schedule {instruction = "vdpbf16ps", kernel_rows = 12 : i64, products = "dots"
+// CHECK-SAME: shape = "attend"
+tile.task @paired_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !llm.kv<2x32xbf16, page = 64, panel = 16, pack = 2>, %batch: !llm.batch) {
   %c96 = arith.constant 96 : index
   %at = arith.muli %column, %c96 : index
   %x = tile.load %q[%row, %at] : !tile.rows<192> -> tensor<96xf32>
@@ -68,10 +80,10 @@ tile.task @expanded_heads rows(%row, %column of 2) (%q: !tile.rows<192>, %kv: !l
 // Heads that are no multiple of a tile's 32 channels, and caches of f32, are summed by vectors.
 // CHECK-LABEL: tile.task @half_a_tile
 // CHECK-SAME: instruction = "fma"
-tile.task @half_a_tile rows(%row, %column of 1) (%q: !tile.rows<48>, %kv: !llm.kv<1x48xbf16, page = 64, panel = 16, pack = 2>, %batch: !llm.batch) {
+tile.task @half_a_tile rows(%row, %column of 1) (%q: !tile.rows<48>, %kv: !llm.kv<1x48xbf16, page = 64, panel = 16, pack = 2, block = 32>, %batch: !llm.batch) {
   %c0 = arith.constant 0 : index
   %x = tile.load %q[%row, %c0] : !tile.rows<48> -> tensor<48xf32>
-  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<48xf32>, !llm.kv<1x48xbf16, page = 64, panel = 16, pack = 2>
+  %y = tile.attend %x, %kv[%column], %batch[%row] {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<48xf32>, !llm.kv<1x48xbf16, page = 64, panel = 16, pack = 2, block = 32>
   tile.store %y, %q[%row, %c0] : tensor<48xf32>, !tile.rows<48>
 }
 
@@ -90,11 +102,11 @@ tile.task @latent rows(%row, %column of 1) (%q: !tile.rows<384>, %kv: !llm.kv<1x
 // CHECK-LABEL: tile.task @selected
 // CHECK-SAME: schedule {instruction = "fma"
 // CHECK-SAME: products = "rows", reason = "1 query heads per key-value head, selected positions gathered as f32", row_block = 1 : i64, shape = "attend"
-tile.task @selected rows(%row, %column of 1) (%q: !tile.rows<32>, %kv: !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2>, %batch: !llm.batch) {
+tile.task @selected rows(%row, %column of 1) (%q: !tile.rows<32>, %kv: !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2, block = 32>, %batch: !llm.batch) {
   %c0 = arith.constant 0 : index
   %x = tile.load %q[%row, %c0] : !tile.rows<32> -> tensor<32xf32>
   %l = tile.load %q[%row, %c0] : !tile.rows<32> -> tensor<8xf32>
-  %y = tile.attend %x, %kv[%column], %batch[%row] selected %l : tensor<8xf32> {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<32xf32>, !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2>
+  %y = tile.attend %x, %kv[%column], %batch[%row] selected %l : tensor<8xf32> {scale = 0.25 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<32xf32>, !llm.kv<1x32xbf16, page = 64, panel = 16, pack = 2, block = 32>
   tile.store %y, %q[%row, %c0] : tensor<32xf32>, !tile.rows<32>
 }
 

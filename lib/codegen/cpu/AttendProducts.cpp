@@ -45,16 +45,30 @@ private:
 
 AttendProducts::AttendProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows, const Schedule &schedule)
     : k(kernel), kv(kv), depth(kv.getHeadDim()), page(kv.getPage()), kernelRows(schedule.kernelRows), maxRows(maxRows),
-      resultBytes(valueVectors(kv) * 64),
-      pairs(schedule.products == AttendPath::Pairs || schedule.products == AttendPath::Tiles) {
+      resultBytes(valueVectors(kv) * 64), path(schedule.products) {
   queries = k.allocate(maxRows * depth * 4 + 64);
   results = k.allocate(maxRows * resultBytes + 64);
   scores = k.allocate(maxRows * page * 4);
+  if (path == AttendPath::Tiles || path == AttendPath::Dots)
+    weights = k.allocate(maxRows * page * 2);
 }
 
-Type AttendProducts::queryElement() { return pairs ? Type(k.b.getBF16Type()) : k.f32Type; }
+Type AttendProducts::queryElement() const {
+  bool plain = path == AttendPath::Panels || path == AttendPath::Rows;
+  return plain ? k.f32Type : Type(k.b.getBF16Type());
+}
 
-Value AttendProducts::queryOf(Value row) { return k.at(queries, k.mul(row, depth * (pairs ? 2 : 4))); }
+Value AttendProducts::queryOf(Value row) {
+  return k.at(queries, k.mul(row, depth * queryElement().getIntOrFloatBitWidth() / 8));
+}
+
+void AttendProducts::storeProbabilities(Value probabilities, Value row, int64_t v) {
+  if (!weights)
+    return k.store(probabilities, scoresOf(row), v * 64);
+  Value high = arith::ShRUIOp::create(k.b, k.bitcast(probabilities, k.vi), k.splatInt(16));
+  k.store(arith::TruncIOp::create(k.b, k.vectorOf(kLanes, k.i16Type), high), k.at(weights, k.mul(row, page * 2)),
+          v * 32);
+}
 
 void AttendProducts::fetch(Value half, int64_t bytes) {
   constexpr int64_t streamBytes = 4096, lines = 16;
@@ -67,13 +81,17 @@ void AttendProducts::fetch(Value half, int64_t bytes) {
 
 std::unique_ptr<AttendProducts> AttendProducts::create(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows,
                                                        const Schedule &schedule) {
+  // Without the instruction vectors stand for it.
+  Schedule pairs = schedule;
+  pairs.products = AttendPath::Pairs;
   switch (schedule.products) {
   case AttendPath::Tiles:
-    if (usesPairTiles(kernel))
-      return makeTiledAttendProducts(kernel, kv, maxRows, schedule);
-    [[fallthrough]];
+    return usesPairTiles(kernel) ? makeTiledAttendProducts(kernel, kv, maxRows, schedule)
+                                 : std::make_unique<PairProducts>(kernel, kv, maxRows, pairs);
   case AttendPath::Pairs:
     return std::make_unique<PairProducts>(kernel, kv, maxRows, schedule);
+  case AttendPath::Dots:
+    return makeDotAttendProducts(kernel, kv, maxRows, schedule);
   case AttendPath::Panels:
     return std::make_unique<PlainProducts>(kernel, kv, maxRows, schedule);
   case AttendPath::Rows:

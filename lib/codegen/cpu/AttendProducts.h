@@ -22,8 +22,8 @@ public:
   mlir::Value queryOf(mlir::Value row);
   mlir::Value scoresOf(mlir::Value row) { return k.at(scores, k.mul(row, page * 4)); }
   mlir::Value resultOf(mlir::Value row) { return k.at(results, k.mul(row, resultBytes)); }
-  mlir::Type queryElement();
-  bool roundsProbabilities() const { return pairs; }
+  mlir::Type queryElement() const;
+  bool roundsProbabilities() const { return queryElement().isBF16(); }
 
   // Starts to fetch keys or values of a page that are read next: the first lines of each 4 KiB, where streams of the
   // hardware end.
@@ -36,9 +36,7 @@ public:
   // later.
   virtual void emitScores(mlir::Value queryRows, const AttendPage &current) = 0;
   // Probabilities of vector v of a row's page; they are rounded already.
-  virtual void storeProbabilities(mlir::Value probabilities, mlir::Value row, int64_t v) {
-    k.store(probabilities, scoresOf(row), v * 64);
-  }
+  void storeProbabilities(mlir::Value probabilities, mlir::Value row, int64_t v);
   // result[r] += sum_j p[r][j] * value[j]; positions past the last valid one are never read.
   virtual void emitValues(mlir::Value queryRows, const AttendPage &current) = 0;
 
@@ -47,8 +45,9 @@ protected:
   KernelBuilder &k;
   const llm::KvType kv;
   const int64_t depth, page, kernelRows, maxRows, resultBytes; // of a key: channels; of a row's result: bytes
-  const bool pairs;
+  const AttendPath path;
   mlir::Value queries, scores, results;
+  mlir::Value weights; // probabilities as bf16, where products take pairs of them; else they replace the scores
 };
 
 // Both products in f32, one fused multiply-add after the other: keys in panels, values in rows of any element type.
@@ -66,6 +65,10 @@ protected:
   mlir::Type keyElement, valueElement; // as the products read them
   int64_t valueWidth;                  // elements that may be read from the beginning of a value on
 };
+
+// Both products by an instruction that adds pair after pair.
+std::unique_ptr<AttendProducts> makeDotAttendProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows,
+                                                      const Schedule &schedule);
 
 // Both products by matrix tiles.
 std::unique_ptr<AttendProducts> makeTiledAttendProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows,

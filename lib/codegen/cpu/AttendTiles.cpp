@@ -17,14 +17,12 @@ class TiledProducts : public AttendProducts {
 public:
   TiledProducts(KernelBuilder &kernel, llm::KvType kv, int64_t maxRows, const Schedule &schedule)
       : AttendProducts(kernel, kv, wholeTiles(maxRows), schedule), columnBytes(kLanes * page * 2) {
-    weights = k.allocate(this->maxRows * page * 2);
     lastValues = k.allocate(kTileDepth * depth * 2);
   }
   // Rows past the item's are computed where they fill a tile up, and never looked at.
   void beginItem(Value queryRows) override { beginPairTiles(k, k.min(queryRows, k.i64(kTileRows))); }
   void endTask() override { endTiles(k); }
   void emitScores(Value queryRows, const AttendPage &current) override;
-  void storeProbabilities(Value probabilities, Value row, int64_t v) override;
   void emitValues(Value queryRows, const AttendPage &current) override;
 
 private:
@@ -42,7 +40,7 @@ private:
   void copyLastValues(const AttendPage &current, Value block);
 
   const int64_t columnBytes; // of 16 channels of all values of a page
-  Value weights, lastValues;
+  Value lastValues;
 };
 
 } // namespace
@@ -89,12 +87,6 @@ void TiledProducts::emitScores(Value queryRows, const AttendPage &current) {
           storeTile(k, r * columns + c, k.at(to, r * kTileRows * page * 4 + c * 64), page * 4);
     });
   });
-}
-
-void TiledProducts::storeProbabilities(Value probabilities, Value row, int64_t v) {
-  Value high = arith::ShRUIOp::create(k.b, k.bitcast(probabilities, k.vi), k.splatInt(16));
-  k.store(arith::TruncIOp::create(k.b, k.vectorOf(kLanes, k.i16Type), high), k.at(weights, k.mul(row, page * 2)),
-          v * 32);
 }
 
 // The block that holds the last valid position, zero past it: what was never written may be no number.

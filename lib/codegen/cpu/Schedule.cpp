@@ -70,7 +70,7 @@ Schedule chooseQuantized(llm::WeightType weight, const CpuTarget &target) {
 
 // Products of one query row over an item cost as much as turning its page's rows into panels costs for sixteen of them.
 constexpr int64_t kRowsOfLatentItem = 64;
-constexpr StringLiteral kPathNames[] = {"tiles", "pairs", "panels", "rows"};
+constexpr StringLiteral kPathNames[] = {"tiles", "pairs", "dots", "panels", "rows"};
 
 // The path follows from the cache, which says how elements round; only tiles are the target's choice.
 AttendPath choosePath(llm::KvType kv, bool selects, const CpuTarget &target) {
@@ -78,8 +78,35 @@ AttendPath choosePath(llm::KvType kv, bool selects, const CpuTarget &target) {
     return AttendPath::Rows;
   if (!kv.hasPairs())
     return AttendPath::Panels;
+  if (!kv.getBlock())
+    return AttendPath::Dots;
   bool wholeTiles = kv.getHeadDim() % kTileDepth == 0 && kv.getPage() % kTileDepth == 0;
   return target.hasBf16Tiles && wholeTiles ? AttendPath::Tiles : AttendPath::Pairs;
+}
+
+// Instruction and rows for the path of `schedule`.
+void chooseAttendKernel(Schedule &schedule, const CpuTarget &target) {
+  bool wide = target.vectorRegisters == 32;
+  switch (schedule.products) {
+  case AttendPath::Tiles:
+    schedule.instruction = "tdpbf16ps";
+    schedule.kernelRows = kTileRows;
+    return;
+  case AttendPath::Pairs:
+    // Even and odd elements have accumulators of their own.
+    schedule.instruction = "fma";
+    schedule.kernelRows = wide ? 6 : 3;
+    return;
+  case AttendPath::Dots:
+    schedule.instruction = "vdpbf16ps";
+    schedule.kernelRows = wide ? 12 : 4;
+    return;
+  case AttendPath::Panels:
+  case AttendPath::Rows:
+    schedule.instruction = "fma";
+    schedule.kernelRows = wide ? 12 : 4;
+    return;
+  }
 }
 
 Schedule chooseAttend(tile::AttendOp op, const CpuTarget &target) {
@@ -89,10 +116,7 @@ Schedule chooseAttend(tile::AttendOp op, const CpuTarget &target) {
   int64_t heads = op.getQuery().getType().getDimSize(0) / kv.getHeadDim();
   schedule.products = choosePath(kv, static_cast<bool>(op.getSelected()), target);
   bool tiles = schedule.products == AttendPath::Tiles;
-  schedule.instruction = tiles ? "tdpbf16ps" : "fma";
-  // Even and odd elements of pairs have accumulators of their own.
-  bool wide = target.vectorRegisters == 32;
-  schedule.kernelRows = tiles ? kTileRows : schedule.products == AttendPath::Pairs ? (wide ? 6 : 3) : (wide ? 12 : 4);
+  chooseAttendKernel(schedule, target);
   // Query rows share each page's keys and values: enough to hide its loads, few enough for small batches. Tiles are so
   // fast that the pages must come from beyond the first-level cache five times less often.
   int64_t queryRows = tiles ? 128 : schedule.products == AttendPath::Rows ? kRowsOfLatentItem : 24;
@@ -110,9 +134,7 @@ Schedule chooseSelect(tile::SelectPositionsOp op, const CpuTarget &target) {
   schedule.shape = TaskShape::Select;
   int64_t heads = op.getWeights().getType().getDimSize(0);
   schedule.products = choosePath(op.getKv().getType(), /*selects=*/false, target);
-  bool tiles = schedule.products == AttendPath::Tiles, wide = target.vectorRegisters == 32;
-  schedule.instruction = tiles ? "tdpbf16ps" : "fma";
-  schedule.kernelRows = tiles ? kTileRows : schedule.products == AttendPath::Pairs ? (wide ? 6 : 3) : (wide ? 12 : 4);
+  chooseAttendKernel(schedule, target);
   schedule.rowBlock = std::max<int64_t>(1, kRowsOfLatentItem / heads);
   schedule.reason = std::to_string(heads) + " heads of an indexer";
   return schedule;

@@ -7,9 +7,9 @@ namespace llmc::cpu {
 
 enum class TaskShape { Rows, Dot, QuantizedDot, Attend, Recurrent, Select };
 
-// What makes the products of attention: matrix tiles of bf16 pairs; vectors of the same pairs; f32, keys in panels;
-// f32, keys in rows (latent caches, selected positions).
-enum class AttendPath { Tiles, Pairs, Panels, Rows };
+// What makes the products of attention: matrix tiles of bf16 pairs; vectors that add as those do; products of pairs by
+// vectors; f32, keys in panels; f32, keys in rows (latent caches, selected positions).
+enum class AttendPath { Tiles, Pairs, Dots, Panels, Rows };
 
 struct Schedule {
   TaskShape shape = TaskShape::Rows;

@@ -40,7 +40,7 @@ func.func private @f(!llm.kv<3x64xf32, page = 40, panel = 16>)
 
 // -----
 
-// expected-error@+1 {{unknown parameter 'pages' (known = value latent page panel pack)}}
+// expected-error@+1 {{unknown parameter 'pages' (known = value latent page panel pack block)}}
 func.func private @f(!llm.kv<3x64xf32, pages = 64>)
 
 // -----
@@ -82,3 +82,13 @@ func.func private @f(!llm.kv<1x64xf32, latent = 65>)
 
 // expected-error@+1 {{cache has values of -1 channels, expected 1 to 89478485}}
 func.func private @f(!llm.kv<3x64xf32, value = -1>)
+
+// -----
+
+// expected-error@+1 {{block is 16 with pack 2, expected 32 elements that lie in pairs (pack = 2)}}
+func.func private @f(!llm.kv<3x64xbf16, page = 64, panel = 16, pack = 2, block = 16>)
+
+// -----
+
+// expected-error@+1 {{block is 32 with pack 1, expected 32 elements that lie in pairs (pack = 2)}}
+func.func private @f(!llm.kv<3x64xbf16, page = 64, panel = 16, block = 32>)

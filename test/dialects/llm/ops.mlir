@@ -19,10 +19,10 @@ llm.state @layers.0.memory : !llm.recurrent<4x16x32>
 // CHECK-LABEL: @types
 // CHECK-SAME: !llm.batch, !llm.weight<4>, !llm.weight<4, plain>, !llm.weight<960x576, f32, tile = 64, panel = 64>
 // CHECK-SAME: !llm.weight<960x576, i4m, tile = 64, panel = 16, interleave = 32>
-// CHECK-SAME: !llm.kv<3x64xbf16, page = 64, panel = 16>, !llm.kv<3x64xbf16, page = 64, panel = 16, pack = 2>
+// CHECK-SAME: !llm.kv<3x64xbf16, page = 64, panel = 16>, !llm.kv<3x64xbf16, page = 64, panel = 16, pack = 2, block = 32>
 func.func private @types(!llm.batch, !llm.weight<4>, !llm.weight<4, plain>, !llm.weight<960x576, f32, tile = 64, panel = 64>,
                          !llm.weight<960x576, i4m, tile = 64, panel = 16, interleave = 32>,
-                         !llm.kv<3x64xbf16, page = 64, panel = 16>, !llm.kv<3x64xbf16, page = 64, panel = 16, pack = 2>)
+                         !llm.kv<3x64xbf16, page = 64, panel = 16>, !llm.kv<3x64xbf16, page = 64, panel = 16, pack = 2, block = 32>)
 
 // CHECK-LABEL: @more_types
 // CHECK-SAME: !llm.weight<16x192x576>, !llm.weight<16x192x576, bf16, tile = 64, panel = 64>

@@ -68,12 +68,11 @@ TEST(Attend, PagedAgainstContiguous) {
 }
 
 // bf16 in pairs: queries are rounded too, which the plain formula gets the same, and so are the probabilities.
-TEST(Attend, PairsAgainstContiguous) {
+void checkPairs(const std::string &cacheType) {
   constexpr int64_t headDim = 48, page = 64, position = 100;
   const std::vector<int32_t> pages{1, 0};
   std::vector<uint8_t> memory(2 * 2 * headDim * page * 2);
-  CacheView cache{memory.data(), 2 * headDim * page * 2, 0, pages.data(),
-                  cacheOf("1x48xbf16, page = 64, panel = 16, pack = 2")};
+  CacheView cache{memory.data(), 2 * headDim * page * 2, 0, pages.data(), cacheOf(cacheType)};
   std::vector<float> keys = random((position + 1) * headDim, 8), values = random((position + 1) * headDim, 9);
   std::vector<float> query = random(headDim, 10), expected(headDim), actual(headDim);
   for (int64_t j = 0; j <= position; ++j)
@@ -96,6 +95,11 @@ TEST(Attend, PairsAgainstContiguous) {
         // Each weight is off by up to 2^-9 of itself, their sum too; values are at most 1.
         EXPECT_NEAR(actual[i], expected[i], 2.0 / 512) << i << " window " << window << " span " << span;
     }
+}
+
+TEST(Attend, PairsAgainstContiguous) {
+  for (const char *block : {"", ", block = 32"})
+    checkPairs(std::string("1x48xbf16, page = 64, panel = 16, pack = 2") + block);
 }
 
 // A latent cache has its values in its keys; what a row sees may be cut by a chunk or a list, pulled by slopes and

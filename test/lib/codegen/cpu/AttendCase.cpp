@@ -71,7 +71,7 @@ std::string AttendCase::kvText() const {
   else if (valueDim && valueDim != depth)
     dims += ", value = " + std::to_string(valueDim);
   return "!llm.kv<" + dims + ", page = " + std::to_string(page) + ", panel = " + (latent ? "1" : "16") +
-         (pairs ? ", pack = 2>" : ">");
+         (pairs ? ", pack = 2" + (block ? ", block = " + std::to_string(block) : "") + ">" : ">");
 }
 
 llm::KvType AttendCase::kv() const {

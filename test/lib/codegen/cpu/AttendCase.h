@@ -14,6 +14,7 @@ struct AttendCase {
   int64_t selected = 0; // entries of a row's list; 0: none
   bool partials = true, sinks = false, alibi = false;
   bool pairs = false; // of bf16
+  int64_t block = 32; // of pairs
   std::string element = "bf16";
   std::string cap = "0.0";
 

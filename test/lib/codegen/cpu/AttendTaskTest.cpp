@@ -12,6 +12,9 @@ TEST(AttendTask, HeadSizes) {
     c.depth = depth;
     c.pairs = pairs;
     checkCase(c, runnableWays());
+    c.block = 0;
+    if (c.pairs)
+      checkCase(c, runnableWays());
   }
 }
 
@@ -25,6 +28,9 @@ TEST(AttendTask, GroupSizesAndElements) {
       c.pairs = c.element == "bf16" && group != 3; // which the other tests have
       if (c.pairs)
         checkCase(c, runnableWays());
+      c.block = 0;
+      if (c.pairs)
+        checkCase(c, runnableWays());
     }
 }
 
@@ -34,6 +40,7 @@ TEST(AttendTask, WindowsPagesAndSoftcap) {
     c.window = window;
     c.page = window == 33 ? 16 : 64;
     c.pairs = window % 2;
+    c.block = window == 65 ? 0 : 32;
     checkCase(c, runnableWays());
   }
   AttendCase capped;
@@ -51,6 +58,7 @@ TEST(AttendTask, Spans) {
       c.page = 16;
       c.span = 32;
       c.pairs = c.element == "bf16" && window > 0;
+      c.block = window == 40 ? 0 : 32;
       checkCase(c, runnableWays());
     }
   AttendCase alone;
