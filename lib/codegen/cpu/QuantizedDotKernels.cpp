@@ -8,7 +8,7 @@ using namespace llmc::cpu;
 
 namespace {
 
-// Codes of the input have one byte, or are 256 * high + low: then every sum is taken over both bytes and put together
+// Codes of the input have one byte, or are 255 * high + low: then every sum is taken over both bytes and put together
 // at the end, exactly.
 enum class Plane { High, Low };
 
@@ -43,9 +43,7 @@ struct GroupKernel {
   SmallVector<Value> sumsVnni(Value group, Value codesAt);
   SmallVector<Value> sumsBytes(Value group, Value codesAt, Plane plane);
   SmallVector<Value> sumsNibbles(Value group, Value codesAt, Plane plane);
-  Value join(Value high, Value low) {
-    return k.add(arith::ShLIOp::create(k.b, high, k.splatInt(8, lanes)).getResult(), low);
-  }
+  Value join(Value high, Value low) { return joinPlanes(k, high, low); }
   // Takes the zero point of the weights back.
   Value start(int64_t r, Value groupIndex) {
     return k.broadcast(k.load(k.i32Type, k.at(row(r), k.add(k.mul(groupIndex, 4), layout.startAt))), lanes);
@@ -78,7 +76,7 @@ SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt) {
   return high;
 }
 
-// Without VNNI, 8 bits: |x| times w * sign(x) fits vpmaddubsw's 16 bits, as 2 * 128 * 127 < 32768.
+// Without VNNI, 8 bits: |w| times x * sign(w) fits vpmaddubsw's 16 bits, as 2 * 128 * 127 < 32768.
 SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt, Plane plane) {
   SmallVector<Value> init(rows, k.splatInt(0, lanes));
   Value ones =
@@ -87,11 +85,11 @@ SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt, Plane plan
   return k.loop(k.i64(0), k.i64(8), 1, init, [&](Value quad, ValueRange carried) {
     SmallVector<Value> acc(carried);
     Value w = arith::XOrIOp::create(k.b, k.load(bytesType(), k.at(group, k.mul(quad, 64))), flip);
+    Value magnitude = math::AbsIOp::create(k.b, w); // 128 of -128, as a byte without a sign
     for (int64_t r = 0; r < rows; ++r) {
       Value x = codes(r, k.add(codesAt, k.mul(quad, 4)), plane);
-      Value magnitude = math::AbsIOp::create(k.b, x);
       Value pairs =
-          emitInstruction(k, Instruction::MaddU8S8, {magnitude, emitInstruction(k, Instruction::SignS8, {w, x})});
+          emitInstruction(k, Instruction::MaddU8S8, {magnitude, emitInstruction(k, Instruction::SignS8, {x, w})});
       acc[r] = k.add(acc[r], emitInstruction(k, Instruction::MaddS16, {pairs, ones}));
     }
     return acc;
@@ -171,6 +169,12 @@ void emitBlock(GroupKernel &g, Value block, Value blockIndex, int64_t half, Muta
 }
 
 } // namespace
+
+Value llmc::cpu::joinPlanes(KernelBuilder &k, Value high, Value low) {
+  int64_t lanes = cast<VectorType>(high.getType()).getDimSize(0);
+  Value shifted = arith::ShLIOp::create(k.b, high, k.splatInt(8, lanes));
+  return k.add(k.sub(shifted, high), low);
+}
 
 QuantizedInputLayout llmc::cpu::quantizedInputLayout(const PackedLayout &weight, int64_t codeBytes) {
   QuantizedInputLayout layout;

@@ -396,9 +396,12 @@ void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
         storeBytes(whole, to.high);
         continue;
       }
-      Value high = arith::ShRSIOp::create(k.b, k.add(whole, k.splatInt(128)), k.splatInt(8));
+      // 255 * high + low, neither byte -128. The nearest multiple of 255 is unique, as that is odd, and no product here
+      // comes near the middle of two.
+      Value high = arith::FPToSIOp::create(
+          k.b, k.vi, math::RoundEvenOp::create(k.b, k.mulF(code, k.splat(1.0f / 255.0f))).getResult());
       storeBytes(high, to.high);
-      storeBytes(k.sub(whole, arith::ShLIOp::create(k.b, high, k.splatInt(8))), to.low);
+      storeBytes(k.sub(whole, k.sub(arith::ShLIOp::create(k.b, high, k.splatInt(8)).getResult(), high)), to.low);
     }
     k.store(scale, k.at(to.scales, k.mul(index, 4)));
     if (!to.start)

@@ -72,8 +72,7 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, const Quantize
       Value scale = number(layout.scalesAt);
       Value sums = k.load(k.vi, products, productAt(group, 0) + r * 64);
       if (layout.codeBytes == 2)
-        sums = k.add(arith::ShLIOp::create(k.b, sums, k.splatInt(8)).getResult(),
-                     k.load(k.vi, products, productAt(group, 1) + r * 64));
+        sums = joinPlanes(k, sums, k.load(k.vi, products, productAt(group, 1) + r * 64));
       acc[r] = k.fma(arith::SIToFPOp::create(k.b, k.vf, sums), k.mulF(scales, scale), acc[r]);
       if (minima)
         acc[r] = k.fma(number(layout.sumsAt), k.mulF(minima, scale), acc[r]);

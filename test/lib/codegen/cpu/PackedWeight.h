@@ -67,8 +67,8 @@ inline PackedWeight makeQuantized(PackedWeight w, uint64_t &state) {
           int code = 0;
           if (real && column < w.columns) {
             float r = randomFloat(state);
-            code = wide ? static_cast<int>(std::lround(r * 127)) : static_cast<int>(std::floor(r * 8)) + 8 - zero;
-            code = wide ? code : std::min(code, 15 - zero);
+            code = wide ? static_cast<int>(std::lround(r * 128)) : static_cast<int>(std::floor(r * 8)) + 8 - zero;
+            code = std::min(code, wide ? 127 : 15 - zero);
             w.codes[static_cast<size_t>(n * blocks * 64 + column)] = code;
           }
           int stored = code + zero;
