@@ -93,6 +93,7 @@ LogicalResult chooseForms(ModuleOp module, FormOption option) {
       return weight.emitOpError() << choice.status().message();
     weight.setTypeAttr(TypeAttr::get(type.withForm(choice->form)));
     weight->setAttr("reason", StringAttr::get(weight.getContext(), choice->reason));
+    weight->setAttr("fate", StringAttr::get(weight.getContext(), nameOf(choice->fate)));
   }
   return success();
 }

@@ -1,8 +1,10 @@
 // One function per stored type and form. Block layouts are ggml's; the packed side is docs/weight-layouts.md.
 #include "lib/weights/BlockCodecs.h"
 #include "lib/importer/files/Dequantize.h"
+#include "lib/importer/files/quantized/QuantizedTensor.h"
 #include "lib/weights/SmallFloats.h"
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace llmc {
@@ -34,16 +36,28 @@ void storeNibblePairs(const uint8_t *pairs, GroupTarget target) {
     std::memcpy(target.codes + word * laneStride, pairs + 4 * word, 4);
 }
 
+// 32 signed codes.
+void storeSignedCodes(const int8_t *codes, GroupTarget target) {
+  uint8_t shifted[32];
+  for (int k = 0; k < 32; ++k)
+    shifted[k] = static_cast<uint8_t>(codes[k] + 128);
+  storeByteCodes(shifted, target);
+}
+
+// 32 codes 0..15.
+void storeNibbles(const int8_t *codes, int offset, GroupTarget target) {
+  uint8_t pairs[16];
+  for (int k = 0; k < 16; ++k)
+    pairs[k] = static_cast<uint8_t>((codes[k] + offset) | (codes[k + 16] + offset) << 4);
+  storeNibblePairs(pairs, target);
+}
+
 // Q8_0: f16 scale, 32 signed codes.
 bool moveQ8_0(const uint8_t *row, int64_t group, GroupTarget target) {
   const uint8_t *block = row + group * 34;
-  uint8_t codes[32];
-  for (int k = 0; k < 32; ++k) {
-    // code + 128. ggml never writes -128, which kernels with the sign trick could not take: it becomes -127.
-    uint8_t shifted = block[2 + k] ^ 0x80;
-    codes[k] = std::max<uint8_t>(shifted, 1);
-  }
-  storeByteCodes(codes, target);
+  int8_t codes[32];
+  std::memcpy(codes, block + 2, 32);
+  storeSignedCodes(codes, target);
   std::memcpy(target.scale, block, 2);
   return true;
 }
@@ -125,11 +139,96 @@ bool moveQ4_K(const uint8_t *row, int64_t group, GroupTarget target) {
   return storeRounded(target.minimum, -fromF16(dmin) * static_cast<float>(minimum), f16IsFinite(dmin)) && fits;
 }
 
+// IQ4_NL: f16 scale, 16 bytes of nibbles that name one of sixteen levels.
+bool moveIQ4_NL(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 18;
+  int8_t codes[32];
+  for (int k = 0; k < 16; ++k) {
+    codes[k] = iq4Levels[block[2 + k] & 15];
+    codes[k + 16] = iq4Levels[block[2 + k] >> 4];
+  }
+  storeSignedCodes(codes, target);
+  std::memcpy(target.scale, block, 2);
+  return true;
+}
+
+// MXFP4: a power of two, 16 bytes of four-bit floats, which are halves of integers.
+bool moveMXFP4(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 17;
+  int8_t codes[32];
+  for (int k = 0; k < 16; ++k) {
+    codes[k] = twiceE2M1[block[1 + k] & 15];
+    codes[k + 16] = twiceE2M1[block[1 + k] >> 4];
+  }
+  storeSignedCodes(codes, target);
+  return storeRounded(target.scale, std::ldexp(1.0f, block[0] - 128), true);
+}
+
+CodedGroup codedGroup(const uint8_t *row, int64_t group) {
+  CodedGroup coded;
+  std::memcpy(&coded, row + group * static_cast<int64_t>(sizeof coded), sizeof coded);
+  return coded;
+}
+
+bool storeScale(const CodedGroup &coded, GroupTarget target) {
+  return storeRounded(target.scale, coded.scale[0], std::isfinite(coded.scale[0]));
+}
+
+bool moveCodesToI8(const uint8_t *row, int64_t group, GroupTarget target) {
+  CodedGroup coded = codedGroup(row, group);
+  storeSignedCodes(coded.codes, target);
+  return storeScale(coded, target);
+}
+
+bool moveCodesToI4(const uint8_t *row, int64_t group, GroupTarget target) {
+  CodedGroup coded = codedGroup(row, group);
+  storeNibbles(coded.codes, 8, target);
+  return storeScale(coded, target);
+}
+
+// value = (code + 8) * scale - 8 * scale, from the rounded scale: then the product by 8 is exact.
+bool moveCodesToI4M(const uint8_t *row, int64_t group, GroupTarget target) {
+  CodedGroup coded = codedGroup(row, group);
+  storeNibbles(coded.codes, 8, target);
+  bool fits = storeScale(coded, target);
+  uint16_t scale = loadHalf(target.scale);
+  return storeRounded(target.minimum, -8.0f * fromF16(scale), f16IsFinite(scale)) && fits;
+}
+
+bool moveCodesFrom0ToI4M(const uint8_t *row, int64_t group, GroupTarget target) {
+  CodedGroup coded = codedGroup(row, group);
+  storeNibbles(coded.codes, 0, target);
+  return storeRounded(target.minimum, coded.minimum, std::isfinite(coded.minimum)) && storeScale(coded, target);
+}
+
+// The minimum is a whole number of scales, which codes of eight bits hold.
+bool moveCodesFrom0ToI8(const uint8_t *row, int64_t group, GroupTarget target) {
+  CodedGroup coded = codedGroup(row, group);
+  float steps = coded.minimum / coded.scale[0];
+  int offset = std::isfinite(steps) ? static_cast<int>(std::lround(std::clamp(steps, -112.0f, 112.0f))) : 0;
+  for (int8_t &code : coded.codes)
+    code = static_cast<int8_t>(code + offset);
+  storeSignedCodes(coded.codes, target);
+  return storeScale(coded, target);
+}
+
 constexpr BlockCodec codecs[] = {
-    {TensorType::Q8_0, WeightForm::I8, true, moveQ8_0},       {TensorType::Q4_0, WeightForm::I4, true, moveQ4_0},
-    {TensorType::Q4_0, WeightForm::I4M, true, moveQ4_0ToI4M}, {TensorType::Q4_0, WeightForm::I8, true, moveQ4_0ToI8},
-    {TensorType::Q4_1, WeightForm::I4M, true, moveQ4_1},      {TensorType::Q5_0, WeightForm::I8, true, moveQ5_0},
+    {TensorType::Q8_0, WeightForm::I8, true, moveQ8_0},
+    {TensorType::Q4_0, WeightForm::I4, true, moveQ4_0},
+    {TensorType::Q4_0, WeightForm::I4M, true, moveQ4_0ToI4M},
+    {TensorType::Q4_0, WeightForm::I8, true, moveQ4_0ToI8},
+    {TensorType::Q4_1, WeightForm::I4M, true, moveQ4_1},
+    {TensorType::Q5_0, WeightForm::I8, true, moveQ5_0},
     {TensorType::Q4_K, WeightForm::I4M, false, moveQ4_K},
+    {TensorType::IQ4_NL, WeightForm::I8, true, moveIQ4_NL},
+    {TensorType::CodesOf8Bits, WeightForm::I8, true, moveCodesToI8},
+    {TensorType::CodesOf4Bits, WeightForm::I4, true, moveCodesToI4},
+    {TensorType::CodesOf4Bits, WeightForm::I4M, true, moveCodesToI4M},
+    {TensorType::CodesOf4Bits, WeightForm::I8, true, moveCodesToI8},
+    {TensorType::CodesFrom0, WeightForm::I4M, false, moveCodesFrom0ToI4M},
+    {TensorType::CodesFrom0, WeightForm::I8, true, moveCodesFrom0ToI8},
+    {TensorType::CodesMxfp4, WeightForm::I8, true, moveCodesToI8},
+    {TensorType::MXFP4, WeightForm::I8, true, moveMXFP4},
 };
 
 } // namespace

@@ -1,13 +1,21 @@
 // Forms of stored types, and the rules over them.
 #include "lib/weights/ChooseForm.h"
 #include "lib/importer/files/Dequantize.h"
+#include "lib/importer/files/quantized/LogicalTensors.h"
 #include "lib/weights/BlockCodecs.h"
 #include <algorithm>
 
 namespace llmc {
 namespace {
 
-// The form under FormOption::Stored of types that stand for numbers by themselves; Any for others.
+// A stored type and what reports call it: its own name, or the format of the tensors that make it up.
+struct Storage {
+  TensorType type;
+  std::string name;
+  bool operator==(const Storage &) const = default;
+};
+
+// The form under FormOption::Stored of types that are numbers of a weight; Any for others.
 WeightForm storedForm(TensorType type) {
   switch (type) {
   case TensorType::F64:
@@ -15,19 +23,36 @@ WeightForm storedForm(TensorType type) {
   case TensorType::F16:
     return WeightForm::F32;
   case TensorType::BF16:
+  case TensorType::F8E4M3:
+  case TensorType::F8E5M2:
+  case TensorType::ScaledMxfp8:
+  case TensorType::ScaledOf8Bits:
+  case TensorType::CodesNvfp4:
+  case TensorType::NVFP4:
     return WeightForm::BF16;
   case TensorType::Q4_0:
+  case TensorType::CodesOf4Bits:
     return WeightForm::I4;
   case TensorType::Q4_1:
   case TensorType::Q4_K:
+  case TensorType::CodesFrom0:
     return WeightForm::I4M;
-  case TensorType::NVFP4: // has a scale in another tensor
-  case TensorType::Q8_1:  // these two are for activations
+  case TensorType::CodesOf8Bits:
+  case TensorType::CodesMxfp4:
+  case TensorType::ScaledOf4Bits:
+    return WeightForm::I8;
+  case TensorType::Q8_1: // these two are for activations
   case TensorType::Q8_K:
     return WeightForm::Any;
   default:
     return !infoOf(type).inSafetensors && isDequantizable(type) ? WeightForm::I8 : WeightForm::Any;
   }
+}
+
+// Whether bf16 holds every number of the type.
+bool isBf16(TensorType type) {
+  return type == TensorType::BF16 || type == TensorType::F8E4M3 || type == TensorType::F8E5M2 ||
+         type == TensorType::ScaledMxfp8 || type == TensorType::CodesMxfp4 || type == TensorType::MXFP4;
 }
 
 // The order in which forms of differing sources meet.
@@ -46,22 +71,40 @@ int width(WeightForm form) {
   }
 }
 
-// How the numbers of a stored type fare in a form, as it continues "stored as X, ".
-std::string fate(TensorType type, WeightForm form) {
-  if (const BlockCodec *codec = blockCodec(type, form))
-    return codec->exact ? "kept exactly" : "codes kept, scales rounded to f16";
+struct Fate {
+  WeightFate fate;
+  std::string words; // as they continue "stored as X, "
+};
+
+// How the numbers of a stored type fare in a form.
+Fate fateOf(const Storage &storage, WeightForm form) {
+  using enum WeightFate;
+  TensorType type = storage.type;
+  if (const BlockCodec *codec = blockCodec(type, form)) {
+    if (codec->exact && !storage.name.ends_with("(F32 scales)"))
+      return {Kept, "kept exactly"};
+    return {Rounded, "codes kept, scales rounded to f16 (error at most 2^-11 of each)"};
+  }
   bool isFloat = infoOf(type).inSafetensors;
   switch (form) {
   case WeightForm::F32:
     if (type == TensorType::F16)
-      return "exact in f32 (no f16 kernel)";
-    return type == TensorType::F64 ? "rounded to f32" : isFloat ? "kept exactly" : "dequantised to f32";
+      return {Converted, "exact in f32 (no f16 kernel)"};
+    if (type == TensorType::F64)
+      return {Converted, "rounded to f32"};
+    return isFloat ? Fate{Kept, "kept exactly"} : Fate{Converted, "dequantised to f32"};
   case WeightForm::BF16:
-    return type == TensorType::BF16 ? "kept exactly" : isFloat ? "rounded to bf16" : "dequantised and rounded to bf16";
+    if (type == TensorType::BF16)
+      return {Kept, "kept exactly"};
+    if (isBf16(type))
+      return {Converted, "exact in bf16"};
+    return {Converted,
+            std::string(isFloat ? "" : "dequantised and ") + "rounded to bf16 (error at most 2^-8 of a value)"};
   case WeightForm::I8:
-    return isFloat ? "quantised to 8 bits" : "requantised to 8 bits";
+    return {Converted,
+            std::string(isFloat ? "" : "re") + "quantised to 8 bits (error at most 1/254 of the largest of 32)"};
   default:
-    return isFloat ? "quantised to 4 bits" : "requantised to 4 bits";
+    return {Converted, isFloat ? "quantised to 4 bits" : "requantised to 4 bits"};
   }
 }
 
@@ -85,42 +128,44 @@ WeightForm requestedForm(FormOption option, WeightRole role, WeightForm stored) 
 }
 
 std::optional<TensorType> typeNamed(std::string_view name) {
-  for (uint8_t i = 0; i <= static_cast<uint8_t>(TensorType::Q2_0); ++i)
+  for (uint8_t i = 0; i <= static_cast<uint8_t>(lastTensorType); ++i)
     if (nameOf(static_cast<TensorType>(i)) == name)
       return static_cast<TensorType>(i);
-  return std::nullopt;
+  return quantizedType(name);
 }
 
 Status unsupported(std::string_view name) {
-  return Status::error("a weight stored as " + std::string(name) +
-                       " is not supported (supported = F64 F32 F16 BF16 Q8_0 Q5_0 Q5_1 Q4_0 Q4_1 Q2_K Q3_K Q4_K Q5_K "
-                       "Q6_K IQ4_NL IQ4_XS MXFP4)");
+  std::string known;
+  for (uint8_t i = 0; i <= static_cast<uint8_t>(lastTensorType); ++i)
+    if (auto type = static_cast<TensorType>(i); storedForm(type) != WeightForm::Any)
+      known += (known.empty() ? "" : ", ") + std::string(nameOf(type));
+  return Status::error("a weight stored as " + std::string(name) + " is not supported (supported = " + known + ")");
 }
 
-} // namespace
-
-StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role) {
-  if (types.empty())
+StatusOr<FormChoice> formOf(std::span<const Storage> storages, FormOption option, WeightRole role) {
+  if (storages.empty())
     return Status::error("a weight without sources has no form");
-  WeightForm stored = storedForm(types[0]);
-  std::vector<TensorType> distinct;
-  for (TensorType type : types) {
-    WeightForm form = storedForm(type);
+  WeightForm stored = storedForm(storages[0].type);
+  std::vector<Storage> distinct;
+  for (const Storage &storage : storages) {
+    WeightForm form = storedForm(storage.type);
     if (form == WeightForm::Any)
-      return unsupported(nameOf(type));
+      return unsupported(storage.name);
     if (width(form) > width(stored))
       stored = form;
-    if (std::find(distinct.begin(), distinct.end(), type) == distinct.end())
-      distinct.push_back(type);
+    if (std::find(distinct.begin(), distinct.end(), storage) == distinct.end())
+      distinct.push_back(storage);
   }
   FormChoice choice{role == WeightRole::Vector ? WeightForm::Plain
                     : role == WeightRole::Taps ? WeightForm::F32
                                                : requestedForm(option, role, stored),
-                    ""};
+                    "", WeightFate::Kept};
   WeightForm numbers = role == WeightRole::Vector ? WeightForm::F32 : choice.form;
-  for (TensorType type : distinct)
-    choice.reason += (choice.reason.empty() ? "stored as " : "; stored as ") + std::string(nameOf(type)) + ", " +
-                     fate(type, numbers);
+  for (const Storage &storage : distinct) {
+    Fate fate = fateOf(storage, numbers);
+    choice.reason += (choice.reason.empty() ? "stored as " : "; stored as ") + storage.name + ", " + fate.words;
+    choice.fate = std::max(choice.fate, fate.fate);
+  }
   if (role == WeightRole::Vector)
     choice.reason = "a vector is plain f32: " + choice.reason;
   if (role == WeightRole::Taps)
@@ -130,15 +175,28 @@ StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption op
   return choice;
 }
 
+} // namespace
+
+StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role) {
+  std::vector<Storage> storages;
+  for (TensorType type : types)
+    storages.push_back({type, std::string(nameOf(type))});
+  return formOf(storages, option, role);
+}
+
 StatusOr<FormChoice> chooseForm(std::span<const std::string> typeNames, FormOption option, WeightRole role) {
-  std::vector<TensorType> types;
+  std::vector<Storage> storages;
   for (const std::string &name : typeNames) {
     std::optional<TensorType> type = typeNamed(name);
     if (!type)
       return unsupported(name);
-    types.push_back(*type);
+    storages.push_back({*type, name});
   }
-  return chooseForm(types, option, role);
+  return formOf(storages, option, role);
+}
+
+std::string_view nameOf(WeightFate fate) {
+  return fate == WeightFate::Kept ? "kept" : fate == WeightFate::Rounded ? "rounded" : "converted";
 }
 
 StatusOr<FormOption> formOption(std::string_view name) {

@@ -13,23 +13,31 @@ enum class FormOption { Stored, F32, BF16, Int8, Int4 };
 // convolution, a few for each channel.
 enum class WeightRole { Matrix, Embedding, Vector, Taps };
 
+// What becomes of the numbers of a weight, from best to worst. Kept: the form holds what is stored. Rounded: it holds
+// the codes, and scales to f16. Converted: the numbers are put into another form, exactly or with the error that the
+// reason states.
+enum class WeightFate { Kept, Rounded, Converted };
+
 struct FormChoice {
   WeightForm form;
-  std::string reason; // for the dispatch manifest: "stored as Q6_K, requantised to 8 bits"
+  std::string reason; // for reports: "stored as Q5_0, kept exactly"
+  WeightFate fate;    // the worst of the sources'
 };
 
 // `types` are those of the weight's sources, one or more.
 //
-// Vectors are always plain, taps f32. `Stored` takes per source the narrowest form that loses nothing or, where there
-// is none, i8: F32, F16, F64 -> f32; BF16 -> bf16; Q8_0, Q5_0 -> i8; Q4_0 -> i4; Q4_1, Q4_K -> i4m; other block types
-// -> i8. Sources that differ meet in the widest of their forms, in the order i4 < i4m < i8 < bf16 < f32: Q4_0 with Q4_1
+// Vectors are always plain, taps f32. `Stored` takes per source the narrowest form that loses nothing; where there is
+// none, i8 for codes of up to seven bits and bf16 for numbers of eight: the table is in docs/weight-layouts.md. Sources
+// that differ meet in the widest of their forms, in the order i4 < i4m < i8 < bf16 < f32: Q4_0 with Q4_1
 // is i4m and Q4_0 with Q8_0 is i8, both exact; Q4_K with Q6_K is i8, both requantised; any block type with BF16 is
 // bf16. `Int4` leaves matrices that are stored in 4-bit blocks as they are, makes i4m of other matrices, and i8 of
-// embeddings. A type whose numbers need other tensors (FP8 and its scales) or that is no number of a weight is an
-// error.
+// embeddings. A type that is no number of a weight is an error.
 StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role);
-// The same for types by name, as IR carries them.
+// The same for types by name, as IR carries them: those of tensors, and formats of several ("INT8 channel (BF16
+// scales)", LogicalTensor::format).
 StatusOr<FormChoice> chooseForm(std::span<const std::string> typeNames, FormOption option, WeightRole role);
+
+std::string_view nameOf(WeightFate fate); // "kept", "rounded", "converted"
 
 // "stored", "f32", "bf16", "int8", "int4"; an unknown name lists these.
 StatusOr<FormOption> formOption(std::string_view name);

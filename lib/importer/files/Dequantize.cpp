@@ -185,10 +185,6 @@ void dequantizeQ8_K(const uint8_t *block, float *out) {
     out[j] = d * static_cast<float>(static_cast<int8_t>(block[4 + j]));
 }
 
-// The sixteen levels of IQ4_NL and IQ4_XS, and twice those of a 4-bit float. Integers in ggml: its zero has no sign.
-constexpr float iq4Levels[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-constexpr float twiceE2M1[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
 void dequantizeIQ4_NL(const uint8_t *block, float *out) {
   float d = f16At(block);
   for (int j = 0; j < 16; ++j) {

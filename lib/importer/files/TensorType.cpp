@@ -64,7 +64,8 @@ const TensorTypeInfo types[] = {
     {CodesMxfp4, "MXFP4 codes", 32, 44, -1, false},
     {CodesNvfp4, "NVFP4 codes", 32, 44, -1, false},
     {ScaledMxfp8, "MXFP8 numbers", 1, 4, -1, false},
-    {ScaledOther, "scaled numbers", 1, 4, -1, false},
+    {ScaledOf8Bits, "scaled numbers of 8 bits", 1, 4, -1, false},
+    {ScaledOf4Bits, "scaled numbers of 4 bits", 1, 4, -1, false},
 };
 
 constexpr bool inEnumOrder() { return std::size(types) == static_cast<size_t>(lastTensorType) + 1; }

@@ -68,10 +68,11 @@ enum class TensorType : uint8_t {
   CodesMxfp4,   // -12 .. 12, one scale
   CodesNvfp4,   // -12 .. 12, a scale for each half
   // Numbers only.
-  ScaledMxfp8, // of eight-bit floats and powers of two
-  ScaledOther,
+  ScaledMxfp8,   // of eight-bit floats and powers of two
+  ScaledOf8Bits, // of eight-bit floats or integers
+  ScaledOf4Bits, // of codes of four bits or fewer, whose groups are not those of a packed form
 };
-inline constexpr TensorType lastTensorType = TensorType::ScaledOther;
+inline constexpr TensorType lastTensorType = TensorType::ScaledOf4Bits;
 
 // A block is the smallest run of values along the last dimension with bytes of its own; 1 for plain numbers.
 struct TensorTypeInfo {

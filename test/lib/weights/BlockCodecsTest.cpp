@@ -3,6 +3,10 @@
 #include "lib/weights/BlockCodecs.h"
 #include "MemoryTensors.h"
 #include "lib/importer/files/Dequantize.h"
+#include "lib/importer/files/quantized/LogicalTensors.h"
+#include "lib/weights/ChooseForm.h"
+#include "lib/weights/ModelTensors.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -52,26 +56,13 @@ TEST(BlockCodecs, BlocksOf32AreExact) {
   } rows[] = {{TensorType::Q4_0, WeightForm::I4},
               {TensorType::Q4_0, WeightForm::I8},
               {TensorType::Q4_1, WeightForm::I4M},
-              {TensorType::Q5_0, WeightForm::I8}};
+              {TensorType::Q5_0, WeightForm::I8},
+              {TensorType::Q8_0, WeightForm::I8}};
   for (auto &row : rows)
     for (int64_t perRow : {1, 2, 16}) { // half a block of 64, a whole one, one long row
       Stored stored = load(row.type);
       EXPECT_EQ(moved(stored, row.type, row.form, perRow), stored.values) << nameOf(row.type) << " " << perRow;
     }
-}
-
-TEST(BlockCodecs, Q8_0IsExactButForMinus128) {
-  Stored stored = load(TensorType::Q8_0);
-  int64_t clamped = 0;
-  for (size_t i = 0; i < stored.values.size(); ++i) {
-    const uint8_t *block = stored.bytes.data() + i / 32 * 34;
-    if (block[2 + i % 32] != 0x80)
-      continue;
-    ++clamped;
-    stored.values[i] = -127.0f * fromF16(static_cast<uint16_t>(block[0] | block[1] << 8));
-  }
-  EXPECT_GT(clamped, 0);
-  EXPECT_EQ(moved(stored, TensorType::Q8_0, WeightForm::I8, 2), stored.values);
 }
 
 // -8 * 65504 does not fit, so the two blocks with that scale are left out.
@@ -152,13 +143,6 @@ TEST(BlockCodecs, RecipesMoveBlocksToo) {
   Stored stored = load(TensorType::Q8_0);
   stored.bytes.erase(stored.bytes.begin(), stored.bytes.begin() + 8 * 34); // ordinary scales only
   stored.values.erase(stored.values.begin(), stored.values.begin() + 8 * 32);
-  for (uint8_t &byte : stored.bytes)
-    byte = byte == 0x80 ? 0x81 : byte; // no -128; low bytes of scales may change too, hence the values from the bytes
-  for (size_t i = 0; i < stored.values.size(); ++i) {
-    const uint8_t *block = stored.bytes.data() + i / 32 * 34;
-    stored.values[i] = static_cast<float>(static_cast<int8_t>(block[2 + i % 32])) *
-                       fromF16(static_cast<uint16_t>(block[0] | block[1] << 8));
-  }
   MemoryTensors tensors;
   tensors.addBlocks("t", {8, 32}, TensorType::Q8_0, stored.bytes, stored.values);
   WeightRecipe recipe{"w", {8, 32}, {{.tensor = "t", .unpermuteHeadRows = 4}}, 0.0};
@@ -208,3 +192,72 @@ TEST(BlockCodecs, RowsOfBrokenBlocksAreRefused) {
   ASSERT_FALSE(packed.ok());
   EXPECT_EQ(packed.status().message(), "weight 'w' has rows of 48, which are no whole Q8_0 blocks of 32");
 }
+
+namespace {
+// In the group of 32 that element `index` is in, of rows of `length`.
+float largestOfGroup(const std::vector<float> &values, size_t index, size_t length) {
+  size_t row = index / length * length, first = row + index % length / 32 * 32;
+  float largest = 0;
+  for (size_t i = first; i < std::min(first + 32, row + length); ++i)
+    largest = std::max(largest, std::fabs(values[i]));
+  return largest;
+}
+} // namespace
+
+// Every quantised weight of published checkpoints, in the form that `--weights stored` gives it.
+class PublishedFormats : public ::testing::TestWithParam<const char *> {};
+
+TEST_P(PublishedFormats, StayWithinWhatTheReasonSays) {
+  StatusOr<ModelFiles> files = ModelFiles::open(std::string(LLMC_TEST_DATA) + "/../../models/quantized/" + GetParam());
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  ModelTensors tensors(*files);
+  size_t compared = 0;
+  for (const LogicalTensor &tensor : (*files->logical())->all()) {
+    if (!tensor.quantized)
+      continue;
+    StatusOr<FormChoice> choice = chooseForm(std::vector{tensor.format}, FormOption::Stored, WeightRole::Matrix);
+    ASSERT_TRUE(choice.ok()) << choice.status().message();
+    const std::vector<uint64_t> &shape = tensor.quantized->shape;
+    WeightRecipe recipe{"w", {shape.begin(), shape.end()}, {{.tensor = tensor.name}}, 0.0};
+    for (size_t dimension : tensor.order) // back to rows of inputs
+      recipe.sources[0].order.push_back(static_cast<int64_t>(dimension));
+    PackedLayout layout = matrixLayout(recipe.shape[shape.size() - 2], recipe.shape.back(), choice->form, 64);
+    layout.stacked = shape.size() == 3 ? recipe.shape[0] : 1;
+    StatusOr<std::vector<uint8_t>> packed = packToBytes(recipe, layout, tensors);
+    ASSERT_TRUE(packed.ok()) << packed.status().message();
+    std::vector<float> back = *unpackWeight(layout, *packed), values(back.size());
+    ASSERT_TRUE(readLogical(*files, tensor, 0, values).ok());
+    std::vector<CodedGroup> groups(infoOf(tensor.type).blockBytes == sizeof(CodedGroup) ? values.size() / 32 : 0);
+    if (!groups.empty())
+      ASSERT_TRUE(readLogicalBlocks(*files, tensor, 0, values.size(),
+                                    {reinterpret_cast<uint8_t *>(groups.data()), groups.size() * sizeof(CodedGroup)})
+                      .ok());
+    auto says = [&](const char *word) { return choice->reason.find(word) != std::string::npos; };
+    for (size_t i = 0; i < values.size(); ++i) {
+      float bound = 0.0f, value = std::fabs(values[i]);
+      if (says("codes kept"))
+        bound = 0x1p-11f * (std::fabs(groups[i / 32].minimum) +
+                            std::fabs(static_cast<float>(groups[i / 32].codes[i % 32]) * groups[i / 32].scale[0]));
+      else if (says("2^-8 of a value"))
+        bound = 0x1p-8f * value;
+      else if (says("1/254 of the largest"))
+        bound = 0.5001f / 127 * largestOfGroup(values, i, static_cast<size_t>(layout.k)) + 127 * 0x1p-25f;
+      ASSERT_LE(std::fabs(back[i] - values[i]), bound)
+          << tensor.name << " " << choice->reason << " at " << i << ": " << back[i] << " of " << values[i];
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Folders, PublishedFormats,
+                         ::testing::Values("awq-int4", "fp8-block", "fp8-channel-ct", "fp8-channel-modelopt",
+                                           "fp8-tensor-ct", "fp8-tensor-modelopt", "fp8-tensor-static", "gptq-int4-act",
+                                           "gptq-int8", "int4-asym-ct", "int4-sym-ct", "int8-channel-ct",
+                                           "modelopt-mixed", "mxfp4-ct", "mxfp4-gpt-oss", "nvfp4-ct", "nvfp4-modelopt",
+                                           "nvfp4-modelopt-moe"),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });

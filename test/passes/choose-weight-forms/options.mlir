@@ -4,8 +4,8 @@
 // RUN: llmc-opt %s --llmc-choose-weight-forms=weights=int4 | FileCheck %s --check-prefix=INT4
 
 // F32: @matrix : !llm.weight<32x64, f32>
-// BF16: @matrix : !llm.weight<32x64, bf16> {{.+}} {reason = "stored as BF16, kept exactly"}
-// INT8: @matrix : !llm.weight<32x64, i8> {{.+}} {reason = "stored as BF16, quantised to 8 bits"}
+// BF16: @matrix : !llm.weight<32x64, bf16> {{.+}} {fate = "kept", reason = "stored as BF16, kept exactly"}
+// INT8: @matrix : !llm.weight<32x64, i8> {{.+}} {fate = "converted", reason = "stored as BF16, quantised to 8 bits (error at most 1/254 of the largest of 32)"}
 // INT4: @matrix : !llm.weight<32x64, i4m>
 llm.weight @matrix : !llm.weight<32x64> from [{tensor = "w", type = "BF16"}]
 // A gain is no operand of a product: no option changes it.
@@ -22,7 +22,7 @@ llm.weight @embedding : !llm.weight<320x64> from [{tensor = "e", type = "BF16"}]
 // F32: @taps : !llm.weight<64x4, f32>
 // BF16: @taps : !llm.weight<64x4, f32>
 // INT8: @taps : !llm.weight<64x4, f32>
-// INT4: @taps : !llm.weight<64x4, f32> {{.+}} {reason = "the taps of a convolution are f32: stored as BF16, kept exactly"}
+// INT4: @taps : !llm.weight<64x4, f32> {{.+}} {fate = "kept", reason = "the taps of a convolution are f32: stored as BF16, kept exactly"}
 llm.weight @taps : !llm.weight<64x4> from [{tensor = "t", type = "BF16"}]
 llm.state @memory : !llm.recurrent<1x64x3>
 

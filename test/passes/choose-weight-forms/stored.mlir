@@ -1,8 +1,8 @@
 // RUN: llmc-opt %s --allow-unregistered-dialect --llmc-choose-weight-forms | FileCheck %s
 
 // Each storage keeps its numbers in the narrowest form that holds them; the reason stands beside the choice.
-// CHECK: @bf16 : !llm.weight<32x64, bf16> {{.+}} {reason = "stored as BF16, kept exactly"}
-// CHECK: @f16 : !llm.weight<32x64, f32> {{.+}} {reason = "stored as F16, exact in f32 (no f16 kernel)"}
+// CHECK: @bf16 : !llm.weight<32x64, bf16> {{.+}} {fate = "kept", reason = "stored as BF16, kept exactly"}
+// CHECK: @f16 : !llm.weight<32x64, f32> {{.+}} {fate = "converted", reason = "stored as F16, exact in f32 (no f16 kernel)"}
 // CHECK: @q8_0 : !llm.weight<32x64, i8>
 // CHECK: @q4_0 : !llm.weight<32x64, i4>
 // CHECK: @q4_1 : !llm.weight<32x64, i4m>
@@ -26,7 +26,7 @@ llm.weight @stack : !llm.weight<8x64x64> from [{tensor = "k.{expert}", stack = 8
 // CHECK: @gain : !llm.weight<64, plain>
 llm.weight @gain : !llm.weight<64> from [{tensor = "j", type = "BF16"}]
 // Neither are two vectors that a layer hands to another operand.
-// CHECK: @gains : !llm.weight<2x64, plain> {{.+}} {reason = "a vector is plain f32: stored as BF16, kept exactly"}
+// CHECK: @gains : !llm.weight<2x64, plain> {{.+}} {fate = "kept", reason = "a vector is plain f32: stored as BF16, kept exactly"}
 llm.weight @gains : !llm.weight<2x64> from [{tensor = "l", type = "BF16"}]
 func.func private @layer(%w: !llm.weight<2x64>) {
   "test.reads"(%w) : (!llm.weight<2x64>) -> ()

@@ -288,7 +288,7 @@ Status Finder::setFloat4(QuantizedTensor &tensor, const std::string &name) {
   tensor.bits = 4;
   bool isMx = isPowerOfTwo(tensor.scales->type);
   tensor.groupInputs = isMx ? 32 : 16;
-  tensor.format = isMx ? "MXFP4" : "NVFP4";
+  tensor.format = isMx ? "MXFP4" : "NVFP4 (F32 factor)";
   if (!isMx && tensor.scales->type != TensorType::F8E4M3)
     return Status::error("has scales of " + std::string(nameOf(tensor.scales->type)) +
                          ", four-bit floats have F8_E4M3 or U8");
@@ -412,11 +412,11 @@ Status Finder::add(QuantizedTensor tensor) {
   LLMC_RETURN_IF_ERROR(checkScales(*tensor.scales));
   // Packed forms have a scale for 32 inputs of whole groups, or for the halves of such.
   bool isInteger = tensor.meaning != CodeMeaning::E4M3 && tensor.meaning != CodeMeaning::E5M2;
-  uint64_t unit = tensor.format == "NVFP4" ? 16 : 32;
+  uint64_t unit = tensor.format.starts_with("NVFP4") ? 16 : 32;
   if (isInteger &&
       (tensor.inputs() % 32 != 0 || (tensor.groupInputs != tensor.inputs() && tensor.groupInputs % unit != 0)))
     tensor.format += " uneven";
-  tensor.type = quantizedType(tensor.format).value_or(TensorType::ScaledOther);
+  tensor.type = quantizedType(tensor.format).value_or(TensorType::ScaledOf8Bits);
   found_.tensors.push_back(std::move(tensor));
   return {};
 }

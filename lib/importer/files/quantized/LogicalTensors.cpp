@@ -109,19 +109,22 @@ std::optional<TensorType> quantizedType(std::string_view format) {
       format.remove_prefix(family.size());
   auto is = [&](std::string_view family) { return format.starts_with(family); };
   auto says = [&](std::string_view word) { return format.find(word) != std::string_view::npos; };
-  bool isKnown = is("FP8 ") || is("INT") || is("MXFP4") || is("MXFP8") || is("NVFP4");
-  if (!isKnown)
-    return std::nullopt;
   if (is("MXFP8"))
     return TensorType::ScaledMxfp8;
-  if (is("FP8 ") || says(" act-order") || says(" uneven"))
-    return TensorType::ScaledOther;
+  if (is("FP8 "))
+    return TensorType::ScaledOf8Bits;
+  // Groups that no packed form has.
+  bool isOther = says(" act-order") || says(" uneven");
+  if (is("INT8 "))
+    return isOther || says(" asymmetric") ? TensorType::ScaledOf8Bits : TensorType::CodesOf8Bits;
+  if (!is("INT") && !is("MXFP4") && !is("NVFP4"))
+    return std::nullopt;
+  if (isOther)
+    return TensorType::ScaledOf4Bits;
   if (is("MXFP4"))
     return TensorType::CodesMxfp4;
   if (is("NVFP4"))
     return TensorType::CodesNvfp4;
-  if (is("INT8 "))
-    return says(" asymmetric") ? TensorType::ScaledOther : TensorType::CodesOf8Bits;
   return says(" asymmetric") ? TensorType::CodesFrom0 : TensorType::CodesOf4Bits;
 }
 

@@ -8,9 +8,8 @@
 namespace llmc {
 namespace {
 
-// e2m1 by code, and twice that as an integer.
+// e2m1 by code.
 constexpr float e2m1[16] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
-constexpr int8_t twiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 // Which nibble of an AWQ word holds output 8c + i.
 constexpr unsigned awqNibble[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
@@ -217,7 +216,7 @@ Status QuantizedReader::readCodes(uint64_t firstGroup, std::span<uint8_t> out) c
     // Where there are zero points, codes count from 0 and the minimum holds what those take away.
     bool hasMinimum = t.type == TensorType::CodesFrom0;
     for (unsigned k = 0; k < 32; ++k)
-      coded.codes[k] = isHalved                           ? twiceE2m1[raw[k]]
+      coded.codes[k] = isHalved                           ? twiceE2M1[raw[k]]
                        : t.meaning == CodeMeaning::Signed ? static_cast<int8_t>(raw[k])
                        : hasMinimum                       ? static_cast<int8_t>(raw[k])
                                                           : static_cast<int8_t>(raw[k] - middle);
