@@ -1,4 +1,5 @@
 #include "tools/llmc/Coverage.h"
+#include "lib/weights/ChooseForm.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include <map>
@@ -62,6 +63,30 @@ std::vector<OperatorCoverage> coverageOf(ModuleOp module, const std::vector<Step
       if (isCounted(&op))
         tally.add(&op, calls);
   return tally.take();
+}
+
+std::vector<WeightCoverage> weightCoverageOf(ModuleOp module) {
+  std::vector<WeightCoverage> entries;
+  for (auto weight : module.getOps<llm::WeightOp>()) {
+    auto type = cast<llm::WeightType>(weight.getType());
+    auto reason = weight->getAttrOfType<StringAttr>("reason"), fate = weight->getAttrOfType<StringAttr>("fate");
+    if (!reason || !fate)
+      continue;
+    std::string form = llm::stringifyWeightForm(type.getForm()).str();
+    auto it = llvm::find_if(
+        entries, [&](const WeightCoverage &entry) { return entry.form == form && entry.reason == reason.getValue(); });
+    if (it == entries.end()) {
+      bool isConverted = fate.str() == nameOf(WeightFate::Converted);
+      entries.push_back({form, reason.str(), isConverted ? TileForm::Status::Composed : TileForm::Status::Native});
+      it = entries.end() - 1;
+    }
+    double elements = 1;
+    for (int64_t size : type.getShape())
+      elements *= static_cast<double>(size);
+    ++it->count;
+    it->elements += elements;
+  }
+  return entries;
 }
 
 } // namespace llmc

@@ -13,6 +13,7 @@ struct Report {
   std::string target;
   std::vector<StepSize> steps; // decode, prefill
   std::vector<OperatorCoverage> operators;
+  std::vector<WeightCoverage> weights;
   std::vector<MissingPart> parts;
 };
 
@@ -47,11 +48,19 @@ Json jsonOf(const Report &report) {
                          {"reason", part.reason},
                          {"flops", 0},
                          {"bytes", 0}});
+  Json weights = Json::array();
+  for (const WeightCoverage &each : report.weights)
+    weights.push_back({{"form", each.form},
+                       {"count", each.count},
+                       {"elements", each.elements},
+                       {"status", wordOf(each.status)},
+                       {"reason", each.reason}});
   auto stepJson = [](const StepSize &step) { return Json{{"rows", step.rows}, {"context", step.context}}; };
   return {{"target", report.target},
           {"decode", stepJson(report.steps[0])},
           {"prefill", stepJson(report.steps[1])},
-          {"operators", std::move(operators)}};
+          {"operators", std::move(operators)},
+          {"weights", std::move(weights)}};
 }
 
 std::string amount(double value) {
@@ -97,6 +106,9 @@ std::string textOf(const Report &report, const std::string &model) {
                    each.form.status == TileForm::Status::Missing ? each.form.reason : "");
   }
   text += lineOf("all", "", "", "", {amount(sums[0]), amount(sums[1]), amount(sums[2]), amount(sums[3])}, "");
+  for (const WeightCoverage &each : report.weights)
+    text += lineOf("weights as " + each.form, std::to_string(each.count), wordOf(each.status), "",
+                   {amount(each.elements), "", "", ""}, each.reason);
   for (const MissingPart &part : report.parts)
     text += "  " + part.name + "  missing: " + part.reason + "\n";
   return text + (missing == 0 ? "everything has a kernel\n" : std::to_string(missing) + " missing\n");
@@ -108,11 +120,14 @@ StatusOr<Report> reportOf(const CoverageCommand &command) {
   CompileOptions options = command.compile;
   options.stopAfter = "import";
   LLMC_ASSIGN_OR_RETURN(CompiledModule imported, buildAndLower(model, options));
+  options.stopAfter = "forms";
+  LLMC_ASSIGN_OR_RETURN(CompiledModule formed, buildAndLower(model, options));
   int64_t depth = command.depth > 0 ? command.depth : std::min<int64_t>(4096, model.spec.context);
   Report report;
   report.target = target.name;
   report.steps = {{command.rows, depth}, {command.prefill, command.prefill}};
   report.operators = coverageOf(*imported.module, report.steps);
+  report.weights = weightCoverageOf(*formed.module);
   report.parts = model.spec.missing;
   return report;
 }

@@ -40,3 +40,10 @@ for folder in sorted({path.parent for path in models.glob("*/model.safetensors")
     assert (done.returncode != 0) == bool(missing), (folder.name, missing, done.stderr)
     if missing:
         assert any(reason in done.stderr for reason in missing), (folder.name, missing, done.stderr)
+
+# Weights of a quantised checkpoint: codes that kernels read are native, numbers that are converted composed.
+for folder, form, status, words in [("int4-sym-ct", "i4", "native", "INT4 group 32 (BF16 scales), kept exactly"),
+                                    ("awq-int4", "i4m", "native", "codes kept, scales rounded to f16"),
+                                    ("fp8-block", "bf16", "composed", "FP8 block 128x128 (F32 scales), dequantised and rounded to bf16")]:
+    found = [entry for entry in coverage(models / "quantized" / folder)["weights"] if words in entry["reason"]]
+    assert found and all((entry["form"], entry["status"]) == (form, status) for entry in found), (folder, found)
