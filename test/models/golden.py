@@ -1,7 +1,9 @@
-"""golden.py FOLDER WORK [--only EXECUTOR,...]: llmc computes for the model in FOLDER what an independent implementation computed in float32.
+"""golden.py FOLDER WORK [--only PART,...]: llmc computes for the model in FOLDER what an independent implementation computed in float32.
 
 Three executors in float32 within 2e-5 of the largest value of each tensor, the compiled one for every target; greedy
-ids equal; bfloat16 by its KL divergence. Each difference says which family, executor, tensor and position, and both values.
+ids equal; bfloat16 by its KL divergence, and so the form that keeps what is stored (`stored`), which also has the best
+ids where they are no close choice. Each difference says which family, executor, tensor and position, and both values.
+PART is an executor in float32, or `stored`.
 """
 import array
 import json
@@ -17,6 +19,9 @@ import sys
 # The order of summation is all that differs; a wrong constant shows as 1e-2.
 RELATIVE_BOUND = 2e-5
 DIVERGENCE_BOUND = 1e-3
+# Of weights stored in four bits, and how much better a token must be than all others to be the best one there too.
+FOUR_BIT_DIVERGENCE_BOUND = 2e-2
+CLEAR_MARGIN = 0.3
 
 
 def read_tensors(path):
@@ -78,7 +83,7 @@ def compare_values(where, golden, actual, first=0):
     return differences
 
 
-def compare_distributions(where, golden, actual):
+def compare_distributions(where, golden, actual, bound=DIVERGENCE_BOUND):
     differences = []
     for number, sequence in enumerate("ab"):
         (length, width), expected = golden[f"{sequence}.logits"]
@@ -86,9 +91,22 @@ def compare_distributions(where, golden, actual):
         for row in range(length):
             part = slice(row * width, (row + 1) * width)
             found = divergence(expected[part], logits[part])
-            if not found <= DIVERGENCE_BOUND:
-                differences.append(f"{where}: logits.{number} at position {row} diverge by {found:.3g} nats, at most {DIVERGENCE_BOUND}")
+            if not found <= bound:
+                differences.append(f"{where}: logits.{number} at position {row} diverge by {found:.3g} nats, at most {bound}")
                 break
+    return differences
+
+
+def compare_best(where, golden, actual):
+    """The greedy continuation of `a`, given what comes before each of its tokens: logits.2 are of both."""
+    (_, width), logits = actual["logits.2"]
+    first = golden["a.input_ids"][0][0] - 1
+    differences = []
+    for step, (wanted, margin) in enumerate(zip(golden["a.greedy"][1], golden["a.greedy_margin"][1])):
+        row = logits[(first + step) * width:(first + step + 1) * width]
+        best = max(range(width), key=row.__getitem__)
+        if margin > CLEAR_MARGIN and best != wanted:
+            differences.append(f"{where}: the best token of step {step} is {best}, expected {wanted} with a margin of {margin:.3g}")
     return differences
 
 
@@ -111,19 +129,27 @@ def main(folder, work, only=""):
     facts = json.loads((folder / "golden.json").read_text()) if (folder / "golden.json").exists() else {}
     first = facts.get("first_hidden", 0)
     sequences = [list(golden[f"{sequence}.input_ids"][1]) for sequence in "ab"]
-    (work / "both.json").write_text(json.dumps({"sequences": sequences}))
+    continued = sequences[0] + list(golden["a.greedy"][1][:-1])
+    (work / "all.json").write_text(json.dumps({"sequences": [*sequences, continued]}))
     (work / "first.json").write_text(json.dumps({"sequences": sequences[:1]}))
 
     def logits(*options):
-        run("llmc", "logits", model, "--ids", work / "both.json", "-o", work / "out.safetensors", *options)
+        run("llmc", "logits", model, "--ids", work / "all.json", "-o", work / "out.safetensors", *options)
         return read_tensors(work / "out.safetensors")
 
     differences = []
     compiled = ways_to_compile()
-    ways = [["--executor", executor] for executor in only.split(",")] if only else [["--executor", "reference"], ["--executor", "tile"]] + compiled
-    for options in ways:
+    parts = only.split(",") if only else ["reference", "tile", "compiled", "stored"]
+    ways = [["--executor", part] for part in parts if part != "stored" and (only or part != "compiled")]
+    for options in ways if only else ways + compiled:
         actual = logits("--weights", "f32", "--hidden", *options)
         differences += compare_values(f"{family} {' '.join(options)}", golden, actual, first)
+    if "stored" in parts:
+        weights = json.loads(run("llmc", "coverage", model, "--json"))["weights"]
+        four_bits = any(weight["form"] in ("i4", "i4m") for weight in weights)
+        actual = logits("--weights", "stored")
+        differences += compare_distributions(f"{family} stored", golden, actual, FOUR_BIT_DIVERGENCE_BOUND if four_bits else DIVERGENCE_BOUND)
+        differences += compare_best(f"{family} stored", golden, actual)
     if only:
         sys.exit("\n".join(differences) if differences else 0)
     for options in compiled:
