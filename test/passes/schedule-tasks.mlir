@@ -18,6 +18,19 @@ tile.task @bf16_dot rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weigh
   tile.store %y, %out[%row, %c0] : tensor<32xf32>, !tile.rows<32>
 }
 
+// Where few rows of inputs fit the cache, more of them share a part of the depth.
+// CHECK-LABEL: tile.task @long_rows
+// V4-SAME: schedule {depth_block = 1344 : i64, instruction = "vdpbf16ps", kernel_rows = 12 : i64, reason = "bf16 weights", row_block = 120 : i64
+// V3-SAME: schedule {depth_block = 448 : i64, instruction = "fma"
+// AMX-SAME: schedule {instruction = "tdpbf16ps"
+tile.task @long_rows rows(%row, %column of 1) (%a: !tile.rows<8000>, %w: !llm.weight<64x8000, bf16, tile = 64, panel = 64>, %out: !tile.rows<64>) {
+  %c0 = arith.constant 0 : index
+  %x = tile.load %a[%row, %c0] : !tile.rows<8000> -> tensor<8000xf32>
+  %b = arith.truncf %x : tensor<8000xf32> to tensor<8000xbf16>
+  %y = tile.dot %b, %w[%column] : tensor<8000xbf16>, !llm.weight<64x8000, bf16, tile = 64, panel = 64> -> tensor<64xf32>
+  tile.store %y, %out[%row, %c0] : tensor<64xf32>, !tile.rows<64>
+}
+
 // CHECK-LABEL: tile.task @quantized_dot
 // V4-SAME: instruction = "vpdpbusd"
 // VNNI-SAME: instruction = "vpdpbusd"

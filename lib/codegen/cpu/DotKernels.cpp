@@ -94,31 +94,43 @@ void llmc::cpu::emitPasses(KernelBuilder &k, int64_t vectors, int64_t perPass, i
   }
 }
 
+void llmc::cpu::clearResult(KernelBuilder &k, const PackedLayout &weight, Value rows, RowArray result) {
+  k.loop(k.i64(0), rows, 1, [&](Value row) {
+    Value to = k.at(result.pointer, k.mul(row, result.strideBytes));
+    for (int64_t v = 0; v < vectorsOf(weight); ++v)
+      k.store(k.splat(0.0f), to, v * 64);
+  });
+}
+
 void llmc::cpu::emitDotTile(KernelBuilder &k, const PackedLayout &weight, int64_t rows, RowArray input, Value tile,
-                            RowArray result) {
-  int64_t stepBytes = weight.panel * 4;
+                            RowArray result, const DepthPart &part) {
+  int64_t stepBytes = weight.panel * 4, stepsPerBlock = weight.form == llm::WeightForm::BF16 ? 32 : 64;
+  Value from = part.from ? k.mul(part.from, stepsPerBlock) : k.i64(0), to = k.i64(weight.numSteps());
+  if (part.to)
+    to = k.min(to, k.mul(part.to, stepsPerBlock));
   // Expanded pairs are a word and a half at a time.
   int64_t registersPerWeight = weight.form == llm::WeightForm::BF16 && !usesDotBf16(k, weight) ? 2 : 1;
   emitPasses(k, vectorsOf(weight), vectorsPerPass(rows, k.target, registersPerWeight), weight.panel / kLanes,
              weight.panelBytes(), tile, [&](Value base, ArrayRef<int64_t> offsets, Value first) {
                int64_t count = offsets.size();
+               Value place = k.at(result.pointer, k.mul(first, 64));
                SmallVector<Value> init(rows * count, k.splat(0.0f));
-               SmallVector<Value> sums =
-                   k.loop(k.i64(0), k.i64(weight.numSteps()), 1, init, [&](Value step, ValueRange carried) {
-                     SmallVector<Value> acc(carried);
-                     Value weights = k.at(base, k.mul(step, stepBytes));
-                     // Kernels read memory (few rows) or cache faster than the hardware looks ahead on some targets.
-                     bool few = rows <= 4;
-                     if (int64_t ahead = few ? k.target.prefetchBytes : k.target.cachePrefetchBytes)
-                       for (int64_t offset : offsets)
-                         k.prefetch(weights, offset + ahead,
-                                    few ? KernelBuilder::Cache::Second : KernelBuilder::Cache::First);
-                     emitStep(k, weight, rows, step, input, weights, offsets, acc);
-                     return acc;
-                   });
-               Value to = k.at(result.pointer, k.mul(first, 64));
+               for (int64_t i = 0; i < rows * count && part.from; ++i)
+                 init[i] = k.load(k.vf, place, i / count * result.strideBytes + i % count * 64);
+               SmallVector<Value> sums = k.loop(from, to, 1, init, [&](Value step, ValueRange carried) {
+                 SmallVector<Value> acc(carried);
+                 Value weights = k.at(base, k.mul(step, stepBytes));
+                 // Kernels read memory (few rows) or cache faster than the hardware looks ahead on some targets.
+                 bool few = rows <= 4;
+                 if (int64_t ahead = few ? k.target.prefetchBytes : k.target.cachePrefetchBytes)
+                   for (int64_t offset : offsets)
+                     k.prefetch(weights, offset + ahead,
+                                few ? KernelBuilder::Cache::Second : KernelBuilder::Cache::First);
+                 emitStep(k, weight, rows, step, input, weights, offsets, acc);
+                 return acc;
+               });
                for (int64_t r = 0; r < rows; ++r)
                  for (int64_t v = 0; v < count; ++v)
-                   k.store(sums[r * count + v], to, r * result.strideBytes + v * 64);
+                   k.store(sums[r * count + v], place, r * result.strideBytes + v * 64);
              });
 }

@@ -24,9 +24,14 @@ struct DotInputLayout {
 };
 DotInputLayout dotInputLayout(KernelBuilder &kernel, const PackedLayout &weight);
 
-// result[r][n] = sum_k input[r][k] * tile[n, k] for `rows` rows.
+// A part of the depth, in blocks of 64; what is there of the result is added to.
+struct DepthPart {
+  mlir::Value from, to;
+};
+
+// result[r][n] = sum_k input[r][k] * tile[n, k] for `rows` rows, over a part of the depth where one is given.
 void emitDotTile(KernelBuilder &kernel, const PackedLayout &weight, int64_t rows, RowArray input, mlir::Value tile,
-                 RowArray result);
+                 RowArray result, const DepthPart &part = {});
 
 // The same for quantised rows: codes, then scales f32, start values i32 and sums f32, one per group.
 // A code of two bytes is 255 * high + low, neither of which is -128: the high bytes of a row come first, its low bytes at
@@ -39,7 +44,9 @@ QuantizedInputLayout quantizedInputLayout(const PackedLayout &weight, int64_t co
 // The sum of products with whole codes from those with their bytes.
 mlir::Value joinPlanes(KernelBuilder &kernel, mlir::Value high, mlir::Value low);
 void emitQuantizedDotTile(KernelBuilder &kernel, const PackedLayout &weight, const QuantizedInputLayout &layout,
-                          int64_t rows, RowArray input, mlir::Value tile, RowArray result);
+                          int64_t rows, RowArray input, mlir::Value tile, RowArray result, const DepthPart &part = {});
+// Zeros for the first part to add to.
+void clearResult(KernelBuilder &kernel, const PackedLayout &weight, mlir::Value rows, RowArray result);
 
 // The same through matrix tiles for any number of rows; reads and writes whole groups of kTileRows rows.
 void emitTiledQuantizedDot(KernelBuilder &kernel, const PackedLayout &weight, const QuantizedInputLayout &layout,

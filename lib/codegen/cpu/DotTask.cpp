@@ -52,7 +52,7 @@ public:
 
 private:
   void storeInput(const Cell &cell, Value to);
-  void emitFewRows(Value rows, RowArray from, Value tile, RowArray result);
+  void emitFewRows(Value rows, RowArray from, Value tile, RowArray result, const DepthPart &part = {});
   void emitBlock(const RowBlock &block);
   void emitTiles(const RowBlock &block, llvm::function_ref<void(Value, Value, Value)> finish, RowArray result);
   // Rows of the grid sorted by matrix: those of matrix e are starts[e] .. starts[e + 1] - 1 of the list.
@@ -102,23 +102,24 @@ void DotTask::storeInput(const Cell &cell, Value to) {
 }
 
 // Up to kernelRows rows, by a kernel for exactly so many.
-void DotTask::emitFewRows(Value rows, RowArray from, Value tile, RowArray result) {
+void DotTask::emitFewRows(Value rows, RowArray from, Value tile, RowArray result, const DepthPart &part) {
   for (int64_t size = 1; size <= schedule.kernelRows; ++size)
     k.when(k.equal(rows, k.i64(size)), [&] {
       if (weight.isQuantized())
-        emitQuantizedDotTile(k, weight, quantized, size, from, tile, result);
+        emitQuantizedDotTile(k, weight, quantized, size, from, tile, result, part);
       else
-        emitDotTile(k, weight, size, from, tile, result);
+        emitDotTile(k, weight, size, from, tile, result, part);
     });
 }
 
 void DotTask::emitBlock(const RowBlock &block) {
   k.loop(k.i64(0), block.rows, 1,
          [&](Value row) { storeInput(block.cellOf(row), k.at(input.pointer, k.mul(row, input.strideBytes))); });
-  // Tiles write all rows of the block before anything follows.
+  // Tiles, and parts of the depth, write all rows of the block before anything follows.
   RowArray result;
   result.strideBytes = vectorsOf(weight) * 64;
-  result.pointer = k.allocate((schedule.tileRows ? blockRows() : schedule.kernelRows) * result.strideBytes + 64);
+  result.pointer = k.allocate(
+      (schedule.tileRows || schedule.depthBlock ? blockRows() : schedule.kernelRows) * result.strideBytes + 64);
   emitTiles(
       block,
       [&](Value tile, Value first, Value count) {
@@ -143,6 +144,16 @@ void DotTask::emitTiles(const RowBlock &block, llvm::function_ref<void(Value, Va
     beginPairTiles(k, k.min(block.rows, k.i64(kTileRows)));
   k.loop(block.fromTile, block.toTile, 1, [&](Value index) {
     Value tile = k.at(block.weights, k.mul(index, tileBytesOf(weight)));
+    if (schedule.depthBlock) {
+      clearResult(k, weight, block.rows, result);
+      int64_t blocks = schedule.depthBlock / 64;
+      k.loop(k.i64(0), k.i64((weight.k + 63) / 64), blocks, [&](Value from) {
+        rowGroups([&](Value first, Value count) {
+          emitFewRows(count, rowsFrom(input, first), tile, rowsFrom(result, first), {from, k.add(from, blocks)});
+        });
+      });
+      return finish(index, k.i64(0), block.rows);
+    }
     if (!schedule.tileRows)
       return rowGroups([&](Value first, Value count) {
         emitFewRows(count, rowsFrom(input, first), tile, result);

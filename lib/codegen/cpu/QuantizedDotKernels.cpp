@@ -189,33 +189,33 @@ QuantizedInputLayout llmc::cpu::quantizedInputLayout(const PackedLayout &weight,
 }
 
 void llmc::cpu::emitQuantizedDotTile(KernelBuilder &k, const PackedLayout &weight, const QuantizedInputLayout &layout,
-                                     int64_t rows, RowArray input, Value tile, RowArray result) {
+                                     int64_t rows, RowArray input, Value tile, RowArray result, const DepthPart &part) {
   GroupKernel g{k, weight, layout, rows, input, k.target.hasVnni ? 16 : 8};
   int64_t halves = kLanes / g.lanes, vectors = vectorsOf(weight);
   VectorType floats = k.vectorOf(g.lanes, k.f32Type);
   auto at = [&](int64_t row, int64_t half) { return row * result.strideBytes + half * 4 * g.lanes; };
   // Sums stay in memory between blocks: a tile is read from its first to its last byte, as memory is fastest, and what
   // is live at a time fits the registers.
-  Value zero = arith::ConstantOp::create(k.b, k.b.getZeroAttr(k.vectorOf(kLanes, k.f32Type)));
-  k.loop(k.i64(0), k.i64(vectors), 1, [&](Value vector) {
-    for (int64_t r = 0; r < rows; ++r)
-      k.store(zero, k.at(result.pointer, k.mul(vector, 64)), r * result.strideBytes);
-  });
+  if (!part.from)
+    clearResult(k, weight, k.i64(rows), result);
+  Value from = part.from ? k.mul(part.from, vectors) : k.i64(0), to = k.i64(weight.numKBlocks() * vectors);
+  if (part.to)
+    to = k.min(to, k.mul(part.to, vectors));
   // One loop over both, so that LLVM does not take a block's broadcasts out of the loop over its vectors and spill
   // them.
-  k.loop(k.i64(0), k.i64(weight.numKBlocks() * vectors), 1, [&](Value index) {
+  k.loop(from, to, 1, [&](Value index) {
     Value panel = k.at(tile, k.mul(index, weight.blockBytes()));
-    Value to = k.at(result.pointer, k.mul(k.rem(index, vectors), 64));
+    Value sums = k.at(result.pointer, k.mul(k.rem(index, vectors), 64));
     if (k.target.prefetchBytes && rows <= 2)
       for (int64_t line = 0; line < weight.blockBytes(); line += 64)
         k.prefetch(panel, line + k.target.prefetchBytes, KernelBuilder::Cache::Second);
     for (int64_t half = 0; half < halves; ++half) {
       SmallVector<Value> acc;
       for (int64_t r = 0; r < rows; ++r)
-        acc.push_back(k.load(floats, to, at(r, half)));
+        acc.push_back(k.load(floats, sums, at(r, half)));
       emitBlock(g, panel, k.div(index, vectors), half, acc);
       for (int64_t r = 0; r < rows; ++r)
-        k.store(acc[r], to, at(r, half));
+        k.store(acc[r], sums, at(r, half));
     }
   });
 }

@@ -1,5 +1,6 @@
 // The choice of kernels: row blocks from cache sizes, kernel rows from the number of registers.
 #include "lib/codegen/cpu/Schedule.h"
+#include "dialects/llm/LlmShapes.h"
 #include "lib/codegen/cpu/MatrixTiles.h"
 #include "mlir/IR/Builders.h"
 
@@ -20,10 +21,24 @@ template <typename Op> Op findOp(tile::TaskOp task) {
   return found;
 }
 
-// A quarter of the second-level cache for the block's inputs: the weight's tile and the results want the rest.
-int64_t chooseRowBlock(int64_t bytesPerRow, int64_t kernelRows, const CpuTarget &target) {
-  int64_t rows = std::clamp<int64_t>(target.l2Bytes / 4 / bytesPerRow, kernelRows, kMaxRowBlock);
-  return rows / kernelRows * kernelRows;
+// Inputs of a block of rows stay in a quarter of the second-level cache, while one column tile of the weight after the
+// other passes: it wants the rest, and is read from memory once a block. Where too few rows would share that, they are
+// as many as may be, and the depth is cut so that inputs and tile together take half of the cache.
+void chooseBlocks(Schedule &schedule, llm::WeightType weight, double bytesPerInput, const CpuTarget &target) {
+  constexpr int64_t fewestRows = 96, depthUnit = 64;
+  int64_t unit = std::max(schedule.kernelRows, schedule.tileRows), depth = weight.getShape().back();
+  double bytesPerRow = bytesPerInput * static_cast<double>(depth);
+  int64_t rows =
+      std::clamp(static_cast<int64_t>(static_cast<double>(target.l2Bytes / 4) / bytesPerRow), unit, kMaxRowBlock);
+  if (rows < fewestRows && schedule.tileRows == 0) {
+    rows = kMaxRowBlock;
+    double bytesPerDepth = bytesPerInput * static_cast<double>(rows) +
+                           llm::bytesPerWeightElement(weight.getForm()) * static_cast<double>(weight.getTile());
+    int64_t most = std::max(depthUnit, static_cast<int64_t>(static_cast<double>(target.l2Bytes / 2) / bytesPerDepth));
+    int64_t blocks = (depth + most - 1) / most;
+    schedule.depthBlock = ((depth + blocks - 1) / blocks + depthUnit - 1) / depthUnit * depthUnit;
+  }
+  schedule.rowBlock = rows / unit * unit;
 }
 
 Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
@@ -43,14 +58,16 @@ Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
   // Many rows of two vectors read each weight less often than few rows of four: 12 x 2 and 6 x 4 are the same sums.
   schedule.kernelRows = target.vectorRegisters == 32 ? 12 : 6;
   schedule.instruction = dot ? "vdpbf16ps" : "fma";
-  schedule.rowBlock = chooseRowBlock(weight.getShape().back() * (dot ? 2 : 4), schedule.kernelRows, target);
+  chooseBlocks(schedule, weight, dot ? 2 : 4, target);
   schedule.reason = !bf16 ? "f32 weights"
                     : dot ? "bf16 weights"
                           : "bf16 weights, expanded: no fast bf16 dot on " + target.name;
   return schedule;
 }
 
-Schedule chooseQuantized(llm::WeightType weight, const CpuTarget &target) {
+Schedule chooseQuantized(tile::ScaledDotOp op, const CpuTarget &target) {
+  llm::WeightType weight = op.getWeight().getType();
+  int64_t codeBytes = getElementTypeOrSelf(op.getCodes().getType()).getIntOrFloatBitWidth() / 8;
   Schedule schedule;
   schedule.shape = TaskShape::QuantizedDot;
   bool bytes = weight.getForm() == llm::WeightForm::I8;
@@ -60,8 +77,8 @@ Schedule chooseQuantized(llm::WeightType weight, const CpuTarget &target) {
                          : target.hasVnni    ? "vpdpbusd"
                          : bytes             ? "vpsignb+vpmaddubsw"
                                              : "vpmaddubsw";
-  schedule.rowBlock =
-      chooseRowBlock(weight.getShape().back() * 3 / 2, std::max(schedule.kernelRows, schedule.tileRows), target);
+  // Codes, and a few numbers for each group.
+  chooseBlocks(schedule, weight, static_cast<double>(codeBytes) + 0.375, target);
   schedule.reason = (stringifyWeightForm(weight.getForm()) + " weights" + (target.hasVnni ? "" : ", no VNNI on ") +
                      (target.hasVnni ? StringRef() : StringRef(target.name)))
                         .str();
@@ -154,7 +171,7 @@ Schedule choose(tile::TaskOp task, const CpuTarget &target) {
   case TaskShape::Dot:
     return chooseDot(findOp<tile::DotOp>(task).getWeight().getType(), target);
   case TaskShape::QuantizedDot:
-    return chooseQuantized(findOp<tile::ScaledDotOp>(task).getWeight().getType(), target);
+    return chooseQuantized(findOp<tile::ScaledDotOp>(task), target);
   case TaskShape::Attend:
     return chooseAttend(findOp<tile::AttendOp>(task), target);
   case TaskShape::Recurrent:
@@ -197,6 +214,8 @@ DictionaryAttr llmc::cpu::chooseSchedule(tile::TaskOp task, const CpuTarget &tar
       b.getNamedAttr("shape", b.getStringAttr(nameOf(schedule.shape))),
       b.getNamedAttr("tile_rows", b.getI64IntegerAttr(schedule.tileRows)),
   };
+  if (schedule.depthBlock)
+    attributes.push_back(b.getNamedAttr("depth_block", b.getI64IntegerAttr(schedule.depthBlock)));
   if (schedule.shape == TaskShape::Attend || schedule.shape == TaskShape::Select)
     attributes.push_back(b.getNamedAttr("products", b.getStringAttr(kPathNames[static_cast<int>(schedule.products)])));
   return b.getDictionaryAttr(attributes);
@@ -216,8 +235,12 @@ FailureOr<Schedule> llmc::cpu::scheduleOf(tile::TaskOp task, const CpuTarget &ta
   if (tileRows && tileRows.getInt() != 0 && (tileRows.getInt() != kTileRows || !target.hasInt8Tiles))
     return task.emitOpError() << "has schedule " << attr << ", but matrix tiles of " << target.name << " have "
                               << (target.hasInt8Tiles ? kTileRows : 0) << " rows";
+  auto depthBlock = attr.getAs<IntegerAttr>("depth_block");
+  if (depthBlock && (depthBlock.getInt() < 64 || depthBlock.getInt() % 64 != 0))
+    return task.emitOpError() << "has schedule " << attr << ", expected a depth_block of whole blocks of 64";
   Schedule schedule;
   schedule.shape = shapeOf(task);
+  schedule.depthBlock = depthBlock ? depthBlock.getInt() : 0;
   schedule.tileRows = tileRows ? tileRows.getInt() : 0;
   schedule.rowBlock = rowBlock.getInt();
   schedule.kernelRows = kernelRows.getInt();

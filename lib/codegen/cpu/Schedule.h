@@ -14,6 +14,7 @@ enum class AttendPath { Tiles, Pairs, Dots, Panels, Rows };
 struct Schedule {
   TaskShape shape = TaskShape::Rows;
   int64_t rowBlock = 1;   // rows whose inputs are prepared together
+  int64_t depthBlock = 0; // k that a product takes at a time, all rows of the block with each; 0: all at once
   int64_t kernelRows = 1; // rows of the largest kernel; what is left over runs on smaller ones
   int64_t tileRows = 0;   // rows of matrix tiles, which serve blocks of more than half as many; 0: none
   AttendPath products = AttendPath::Panels; // of attention
@@ -24,7 +25,8 @@ struct Schedule {
 TaskShape shapeOf(tile::TaskOp task);
 llvm::StringRef nameOf(TaskShape shape); // "rows", "dot", "quantized_dot", "attend", "recurrent", "select"
 
-// The schedule attribute of a task: {shape, row_block, kernel_rows, tile_rows, instruction, reason}.
+// The schedule attribute of a task: {shape, row_block, kernel_rows, tile_rows, instruction, reason}, depth_block where
+// the depth is cut.
 mlir::DictionaryAttr chooseSchedule(tile::TaskOp task, const CpuTarget &target);
 
 // Reads the attribute, or chooses where the task has none.

@@ -166,6 +166,8 @@ TEST(CodegenErrors, Schedule) {
         "{row_block = 6 : i64, kernel_rows = 0 : i64, instruction = \"fma\"}",
         "{row_block = 6 : i64, kernel_rows = 17 : i64, instruction = \"fma\"}"})
     expectError(errors(bad, v3), ", expected row_block >= 1, kernel_rows 1 to 16 and an instruction");
+  expectError(errors("{row_block = 6 : i64, kernel_rows = 6 : i64, instruction = \"fma\", depth_block = 65 : i64}", v3),
+              ", expected a depth_block of whole blocks of 64");
   const std::string tiles = "{row_block = 16 : i64, kernel_rows = 4 : i64, instruction = \"fma\", tile_rows = ";
   expectError(errors(tiles + "16 : i64}", v3), ", but matrix tiles of x86-64-v3 have 0 rows");
   expectError(errors(tiles + "8 : i64}", amx), ", but matrix tiles of x86-64-v4-amx have 16 rows");

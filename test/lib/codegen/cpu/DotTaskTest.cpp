@@ -137,6 +137,13 @@ TEST(DotTask, Depths) {
       checkShape({form, 64, depth, 64, form[0] == 'i' ? 16 : 64}, {1, 7});
 }
 
+// Rows too long for the cache: the depth is cut, and not at its end.
+TEST(DotTask, CutDepths) {
+  for (const char *form : {"f32", "bf16", "i8", "i4m"})
+    for (int64_t depth : {2112, 4100})
+      checkShape({form, 80, depth, 64, form[0] == 'i' ? 16 : 64}, {1, 7, 129});
+}
+
 // N around a tile, tiles that are no power of two, panels narrower than the tile.
 TEST(DotTask, Widths) {
   for (int64_t rows : {1, 15, 16, 17, 63, 65})
