@@ -152,6 +152,42 @@ bool moveIQ4_NL(const uint8_t *row, int64_t group, GroupTarget target) {
   return true;
 }
 
+// Types of a few integers around zero and one f16 scale for a block, which begins or ends it.
+struct FewCodes {
+  int64_t blockValues, blockBytes, scaleAt;
+  int (*codeOf)(const uint8_t *block, int64_t index);
+};
+
+constexpr FewCodes q1_0{128, 18, 0,
+                        [](const uint8_t *block, int64_t i) { return (block[2 + i / 8] >> (i % 8)) & 1 ? 1 : -1; }};
+constexpr FewCodes q2_0{64, 18, 0,
+                        [](const uint8_t *block, int64_t i) { return ((block[2 + i / 4] >> (i % 4 * 2)) & 3) - 1; }};
+constexpr FewCodes tq2_0{256, 66, 64, [](const uint8_t *block, int64_t i) {
+                           return ((block[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3) - 1;
+                         }};
+// Digits to the base 3: 160 values in 32 bytes, digit after digit, 80 in 16 bytes, 16 in four.
+constexpr FewCodes tq1_0{256, 54, 52, [](const uint8_t *block, int64_t i) {
+                           constexpr uint8_t powers[] = {1, 3, 9, 27, 81};
+                           int64_t digit = i < 160 ? i / 32 : i < 240 ? (i - 160) / 16 : (i - 240) / 4;
+                           int64_t byte = i < 160 ? i % 32 : i < 240 ? 32 + i % 16 : 48 + i % 4;
+                           return (static_cast<uint8_t>(block[byte] * powers[digit]) * 3 >> 8) - 1;
+                         }};
+
+template <const FewCodes &few, WeightForm form>
+bool moveFewCodes(const uint8_t *row, int64_t group, GroupTarget target) {
+  int64_t groups = few.blockValues / 32;
+  const uint8_t *block = row + group / groups * few.blockBytes;
+  int8_t codes[32];
+  for (int64_t k = 0; k < 32; ++k)
+    codes[k] = static_cast<int8_t>(few.codeOf(block, group % groups * 32 + k));
+  if (form == WeightForm::I4)
+    storeNibbles(codes, 8, target);
+  else
+    storeSignedCodes(codes, target);
+  std::memcpy(target.scale, block + few.scaleAt, 2);
+  return true;
+}
+
 // MXFP4: a power of two, 16 bytes of four-bit floats, which are halves of integers.
 bool moveMXFP4(const uint8_t *row, int64_t group, GroupTarget target) {
   const uint8_t *block = row + group * 17;
@@ -221,6 +257,14 @@ constexpr BlockCodec codecs[] = {
     {TensorType::Q5_0, WeightForm::I8, true, moveQ5_0},
     {TensorType::Q4_K, WeightForm::I4M, false, moveQ4_K},
     {TensorType::IQ4_NL, WeightForm::I8, true, moveIQ4_NL},
+    {TensorType::Q1_0, WeightForm::I4, true, moveFewCodes<q1_0, WeightForm::I4>},
+    {TensorType::Q1_0, WeightForm::I8, true, moveFewCodes<q1_0, WeightForm::I8>},
+    {TensorType::Q2_0, WeightForm::I4, true, moveFewCodes<q2_0, WeightForm::I4>},
+    {TensorType::Q2_0, WeightForm::I8, true, moveFewCodes<q2_0, WeightForm::I8>},
+    {TensorType::TQ1_0, WeightForm::I4, true, moveFewCodes<tq1_0, WeightForm::I4>},
+    {TensorType::TQ1_0, WeightForm::I8, true, moveFewCodes<tq1_0, WeightForm::I8>},
+    {TensorType::TQ2_0, WeightForm::I4, true, moveFewCodes<tq2_0, WeightForm::I4>},
+    {TensorType::TQ2_0, WeightForm::I8, true, moveFewCodes<tq2_0, WeightForm::I8>},
     {TensorType::CodesOf8Bits, WeightForm::I8, true, moveCodesToI8},
     {TensorType::CodesOf4Bits, WeightForm::I4, true, moveCodesToI4},
     {TensorType::CodesOf4Bits, WeightForm::I4M, true, moveCodesToI4M},

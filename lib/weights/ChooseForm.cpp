@@ -23,14 +23,16 @@ WeightForm storedForm(TensorType type) {
   case TensorType::F16:
     return WeightForm::F32;
   case TensorType::BF16:
-  case TensorType::F8E4M3:
-  case TensorType::F8E5M2:
   case TensorType::ScaledMxfp8:
   case TensorType::ScaledOf8Bits:
   case TensorType::CodesNvfp4:
   case TensorType::NVFP4:
     return WeightForm::BF16;
   case TensorType::Q4_0:
+  case TensorType::Q1_0:
+  case TensorType::Q2_0:
+  case TensorType::TQ1_0:
+  case TensorType::TQ2_0:
   case TensorType::CodesOf4Bits:
     return WeightForm::I4;
   case TensorType::Q4_1:
@@ -51,8 +53,8 @@ WeightForm storedForm(TensorType type) {
 
 // Whether bf16 holds every number of the type.
 bool isBf16(TensorType type) {
-  return type == TensorType::BF16 || type == TensorType::F8E4M3 || type == TensorType::F8E5M2 ||
-         type == TensorType::ScaledMxfp8 || type == TensorType::CodesMxfp4 || type == TensorType::MXFP4;
+  return type == TensorType::BF16 || type == TensorType::ScaledMxfp8 || type == TensorType::CodesMxfp4 ||
+         type == TensorType::MXFP4;
 }
 
 // The order in which forms of differing sources meet.

@@ -36,6 +36,7 @@ WITHOUT_MIRROR = {
     "lib/importer/ValueReader.cpp": ("test/lib/importer/ResolveModelTest.cpp", "a step of resolving a model"),
     "lib/importer/WeightSourceAttr.cpp": ("test/lib/importer/build-module", "attributes in that IR"),
     "lib/importer/ParseDescription.cpp": ("test/lib/importer/ModelDescriptionTest.cpp", "the reader of descriptions"),
+    "lib/importer/files/CodeBooks.cpp": ("test/lib/importer/files/DequantizeTest.cpp", "types like the others"),
     "lib/importer/files/quantized/*.cpp": ("test/lib/importer/files/quantized", "a case per published format"),
     "lib/weights/SourceView.cpp": ("test/lib/weights/WeightReaderTest.cpp", "what a reader sees of its sources"),
     "lib/importer/files/Gguf*.cpp": ("test/lib/importer/files/GgufTest.cpp", "parts of one reader"),

@@ -3,6 +3,7 @@
 // and codes at most 8: every product below is exact in float32, only a final sum rounds, and so a compiler that fuses
 // a*b+c changes nothing.
 #include "lib/importer/files/Dequantize.h"
+#include "lib/importer/files/CodeBooks.h"
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -231,6 +232,40 @@ void dequantizeNVFP4(const uint8_t *block, float *out) {
   }
 }
 
+// Codes 0, 1, 2 for -1, 0, 1. Five of them lie in a byte as its first digits to the base 3, of a fraction of 256: 160
+// values in 32 bytes, digit after digit, 80 in 16 bytes, and 16 in four bytes of four digits.
+void dequantizeTQ1_0(const uint8_t *block, float *out) {
+  constexpr uint8_t powers[] = {1, 3, 9, 27, 81};
+  float d = f16At(block + 52);
+  for (int i = 0; i < 256; ++i) {
+    int digit = i < 160 ? i / 32 : i < 240 ? (i - 160) / 16 : (i - 240) / 4;
+    int byte = i < 160 ? i % 32 : i < 240 ? 32 + (i - 160) % 16 : 48 + (i - 240) % 4;
+    auto rest = static_cast<uint8_t>(block[byte] * powers[digit]);
+    out[i] = d * static_cast<float>((rest * 3 >> 8) - 1);
+  }
+}
+
+// The same codes in two bits: 32 bytes hold four groups of 32.
+void dequantizeTQ2_0(const uint8_t *block, float *out) {
+  float d = f16At(block + 64);
+  for (int i = 0; i < 256; ++i)
+    out[i] = d * static_cast<float>(((block[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3) - 1);
+}
+
+// Signs alone.
+void dequantizeQ1_0(const uint8_t *block, float *out) {
+  float d = f16At(block);
+  for (int i = 0; i < 128; ++i)
+    out[i] = (block[2 + i / 8] >> (i % 8)) & 1 ? d : -d;
+}
+
+// -1 .. 2
+void dequantizeQ2_0(const uint8_t *block, float *out) {
+  float d = f16At(block);
+  for (int i = 0; i < 64; ++i)
+    out[i] = d * static_cast<float>(((block[2 + i / 4] >> (i % 4 * 2)) & 3) - 1);
+}
+
 template <typename T> void dequantizeNumber(const uint8_t *from, float *out) {
   *out = static_cast<float>(load<T>(from));
 }
@@ -280,6 +315,17 @@ BlocksFunction blocksFunction(TensorType type) {
   case TensorType::IQ4_XS: return overBlocks<dequantizeIQ4_XS>;
   case TensorType::MXFP4: return overBlocks<dequantizeMXFP4>;
   case TensorType::NVFP4: return overBlocks<dequantizeNVFP4>;
+  case TensorType::IQ1_S: return overBlocks<dequantizeIQ1_S>;
+  case TensorType::IQ1_M: return overBlocks<dequantizeIQ1_M>;
+  case TensorType::IQ2_XXS: return overBlocks<dequantizeIQ2_XXS>;
+  case TensorType::IQ2_XS: return overBlocks<dequantizeIQ2_XS>;
+  case TensorType::IQ2_S: return overBlocks<dequantizeIQ2_S>;
+  case TensorType::IQ3_XXS: return overBlocks<dequantizeIQ3_XXS>;
+  case TensorType::IQ3_S: return overBlocks<dequantizeIQ3_S>;
+  case TensorType::TQ1_0: return overBlocks<dequantizeTQ1_0>;
+  case TensorType::TQ2_0: return overBlocks<dequantizeTQ2_0>;
+  case TensorType::Q1_0: return overBlocks<dequantizeQ1_0>;
+  case TensorType::Q2_0: return overBlocks<dequantizeQ2_0>;
   default: return nullptr;
     // clang-format on
   }

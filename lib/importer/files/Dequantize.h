@@ -20,8 +20,7 @@ float fromF8E8M0(uint8_t bits); // 2^(bits - 127); 0xFF is NaN
 inline constexpr int8_t iq4Levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 inline constexpr int8_t twiceE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// Whether dequantize knows the type. Integers of 32 bits and more hold packed codes or indices and are read as bytes;
-// the ggml types with code books are known by name and size only.
+// Whether dequantize knows the type. Integers of 32 bits and more hold packed codes or indices and are read as bytes.
 bool isDequantizable(TensorType type);
 
 // Values [firstValue, firstValue + out.size()) of the tensor whose bytes are `bytes`. The range begins and ends at

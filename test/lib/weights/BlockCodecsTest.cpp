@@ -6,9 +6,11 @@
 #include "lib/importer/files/quantized/LogicalTensors.h"
 #include "lib/weights/ChooseForm.h"
 #include "lib/weights/ModelTensors.h"
+#include "test/runtime/support/TemporaryFolder.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 using namespace llmc;
 using namespace llmc::test;
@@ -204,6 +206,52 @@ float largestOfGroup(const std::vector<float> &values, size_t index, size_t leng
 }
 } // namespace
 
+// Every block type that GGUF files hold, in the form that `--weights stored` gives it. The file has numbers by ggml.
+TEST(BlockCodecs, EveryGgmlType) {
+  test::TemporaryFolder folder;
+  std::filesystem::copy_file(std::string(LLMC_TEST_DATA) + "/../importer/files/gguf-types.safetensors",
+                             folder.path() + "/model.safetensors");
+  std::ofstream(folder.path() + "/config.json") << "{}";
+  StatusOr<ModelFiles> files = ModelFiles::open(folder.path());
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  size_t compared = 0;
+  for (const ModelTensor &tensor : files->tensors()) {
+    if (!tensor.name.ends_with(".raw"))
+      continue;
+    std::string name = tensor.name.substr(0, tensor.name.size() - 4);
+    uint8_t index = 0;
+    while (nameOf(static_cast<TensorType>(index)) != name)
+      ++index;
+    auto type = static_cast<TensorType>(index);
+    const int64_t blockValues = infoOf(type).blockValues, blockBytes = infoOf(type).blockBytes;
+    if (blockValues == 1)
+      continue;
+    // The first six blocks have scales that f16 does not hold.
+    std::span<const uint8_t> raw = files->bytes(tensor)->subspan(static_cast<size_t>(6 * blockBytes));
+    Stored stored{{raw.begin(), raw.end()}, {}, static_cast<int64_t>(raw.size()) / blockBytes, blockValues};
+    stored.values.resize(static_cast<size_t>(stored.blocks * blockValues));
+    ASSERT_TRUE(dequantize(type, stored.bytes, 0, stored.values).ok());
+    StatusOr<FormChoice> choice = chooseForm(std::vector{type}, FormOption::Stored, WeightRole::Matrix);
+    ASSERT_TRUE(choice.ok()) << name << ": " << choice.status().message();
+    PackedLayout layout = matrixLayout(stored.blocks, blockValues, choice->form, 16);
+    MemoryTensors tensors;
+    tensors.addBlocks("t", {layout.n, layout.k}, type, stored.bytes, stored.values);
+    StatusOr<std::vector<uint8_t>> packed = packToBytes(recipeOfTensors({layout.n, layout.k}, {"t"}), layout, tensors);
+    ASSERT_TRUE(packed.ok()) << name << ": " << packed.status().message();
+    std::vector<float> back = *unpackWeight(layout, *packed);
+    for (size_t i = 0; i < back.size(); ++i) {
+      float largest = largestOfGroup(stored.values, i, static_cast<size_t>(blockValues));
+      // Codes and minimum of random blocks are at most some times the largest sum of both.
+      float bound = choice->fate == WeightFate::Kept      ? 0.0f
+                    : choice->fate == WeightFate::Rounded ? 0x1p-11f * 8 * largest
+                                                          : 0.5001f / 127 * largest + 127 * 0x1p-25f;
+      ASSERT_LE(std::fabs(back[i] - stored.values[i]), bound) << name << " " << choice->reason << " at " << i;
+    }
+    ++compared;
+  }
+  EXPECT_EQ(compared, 25u);
+}
+
 // Every quantised weight of published checkpoints, in the form that `--weights stored` gives it.
 class PublishedFormats : public ::testing::TestWithParam<const char *> {};
 
@@ -236,8 +284,9 @@ TEST_P(PublishedFormats, StayWithinWhatTheReasonSays) {
     for (size_t i = 0; i < values.size(); ++i) {
       float bound = 0.0f, value = std::fabs(values[i]);
       if (says("codes kept"))
-        bound = 0x1p-11f * (std::fabs(groups[i / 32].minimum) +
-                            std::fabs(static_cast<float>(groups[i / 32].codes[i % 32]) * groups[i / 32].scale[0]));
+        bound = 0x1p-11f *
+                (std::fabs(groups[i / 32].minimum) +
+                 std::fabs(static_cast<float>(groups[i / 32].codes[i % 32]) * groups[i / 32].scale[i % 32 / 16]));
       else if (says("2^-8 of a value"))
         bound = 0x1p-8f * value;
       else if (says("1/254 of the largest"))

@@ -40,6 +40,7 @@ TEST(ChooseForm, StoredTypesKeepTheirNumbers) {
        WeightForm::I4M,
        "stored as Q4_K, codes kept, scales rounded to f16 (error at most 2^-11 of each)"},
       {{TensorType::Q5_0}, Stored, matrix, WeightForm::I8, "stored as Q5_0, kept exactly"},
+      {{TensorType::TQ1_0}, Stored, matrix, WeightForm::I4, "stored as TQ1_0, kept exactly"},
       {{TensorType::Q6_K},
        Stored,
        matrix,
@@ -47,7 +48,6 @@ TEST(ChooseForm, StoredTypesKeepTheirNumbers) {
        "stored as Q6_K, requantised to 8 bits (error at most 1/254 of the largest of 32)"},
       {{TensorType::IQ4_NL}, Stored, matrix, WeightForm::I8, "stored as IQ4_NL, kept exactly"},
       {{TensorType::MXFP4}, Stored, matrix, WeightForm::I8, "stored as MXFP4, kept exactly"},
-      {{TensorType::F8E4M3}, Stored, matrix, WeightForm::BF16, "stored as F8_E4M3, exact in bf16"},
   });
 }
 
@@ -119,7 +119,7 @@ TEST(ChooseForm, VectorsArePlain) {
 }
 
 TEST(ChooseForm, UnsupportedTypesAreNamed) {
-  for (TensorType type : {TensorType::I32, TensorType::I8, TensorType::Q8_K, TensorType::IQ2_S}) {
+  for (TensorType type : {TensorType::F8E4M3, TensorType::I32, TensorType::I8, TensorType::Q8_K, TensorType::Q8_1}) {
     StatusOr<FormChoice> choice = chooseForm(std::vector<TensorType>{TensorType::F32, type}, Stored, matrix);
     ASSERT_FALSE(choice.ok());
     EXPECT_NE(choice.status().message().find("stored as " + std::string(nameOf(type)) +
