@@ -205,7 +205,7 @@ def Tile_QuantizeOp : Tile_BodyOp<"quantize", [Pure]> {
   let description = [{
     Group g holds elements 32g .. 32g + 31 (zero past the end): `scale[g] = max_i |x_i| / L`, `code[i] = round_to_even(x_i * (1 / scale[g]))`, all
     zero when the maximum is 0. L is 127 for codes of i8, 32512 for i16. Error at most scale / 2 per element: with eight bits one
-    large element of a group drowns its neighbours. 32512 = 127 * 256 lets a kernel split a code into two signed bytes, 256 * hi + lo.
+    large element of a group drowns its neighbours. 32512 = 255 * 127 + 127 lets a kernel split a code into two bytes of -127 .. 127, 255 * hi + lo.
     (C1) codes and scales hold the elements in whole groups of 32, the number of groups even.
     ```mlir
     %c, %s = tile.quantize %x : tensor<576xf32> -> tensor<576xi16>, tensor<18xf32>
@@ -223,7 +223,7 @@ def Tile_ScaledDotOp : Tile_BodyOp<"scaled_dot"> {
     Per group g of 32, with the exact integer sums `q = sum_k code_k * c_k` (which fits 32 bits) and `s = sum_k code_k`, the weight's codes c, its
     scale d and minimum m of that group and column: `result = fma(f32(q), d * scale[g], result)`, then with minima
     `result = fma(f32(s), m * scale[g], result)`; groups in ascending order.
-    Codes of i8 are -127 .. 127, of i4 -8 .. 7, of i4m 0 .. 15. `matrix` as in `tile.dot`.
+    Codes of i8 are -128 .. 127, of i4 -8 .. 7, of i4m 0 .. 15. `matrix` as in `tile.dot`.
 
     (C1) the weight is packed as i8, i4 or i4m. (C2) codes and scales are those of a row of K elements. (C3) a stack, and
     nothing else, has a matrix.
