@@ -104,7 +104,7 @@ Fate fateOf(const Storage &storage, WeightForm form) {
             std::string(isFloat ? "" : "dequantised and ") + "rounded to bf16 (error at most 2^-8 of a value)"};
   case WeightForm::I8:
     return {Converted,
-            std::string(isFloat ? "" : "re") + "quantised to 8 bits (error at most 1/254 of the largest of 32)"};
+            std::string(isFloat ? "" : "re") + "quantised to 8 bits (error at most 1/253 of the largest of 32)"};
   default:
     return {Converted, isFloat ? "quantised to 4 bits" : "requantised to 4 bits"};
   }

@@ -244,7 +244,7 @@ TEST(BlockCodecs, EveryGgmlType) {
       // Codes and minimum of random blocks are at most some times the largest sum of both.
       float bound = choice->fate == WeightFate::Kept      ? 0.0f
                     : choice->fate == WeightFate::Rounded ? 0x1p-11f * 8 * largest
-                                                          : 0.5001f / 127 * largest + 127 * 0x1p-25f;
+                                                          : largest / 253 + 127 * 0x1p-25f;
       ASSERT_LE(std::fabs(back[i] - stored.values[i]), bound) << name << " " << choice->reason << " at " << i;
     }
     ++compared;
@@ -289,8 +289,8 @@ TEST_P(PublishedFormats, StayWithinWhatTheReasonSays) {
                  std::fabs(static_cast<float>(groups[i / 32].codes[i % 32]) * groups[i / 32].scale[i % 32 / 16]));
       else if (says("2^-8 of a value"))
         bound = 0x1p-8f * value;
-      else if (says("1/254 of the largest"))
-        bound = 0.5001f / 127 * largestOfGroup(values, i, static_cast<size_t>(layout.k)) + 127 * 0x1p-25f;
+      else if (says("1/253 of the largest"))
+        bound = largestOfGroup(values, i, static_cast<size_t>(layout.k)) / 253 + 127 * 0x1p-25f;
       ASSERT_LE(std::fabs(back[i] - values[i]), bound)
           << tensor.name << " " << choice->reason << " at " << i << ": " << back[i] << " of " << values[i];
     }

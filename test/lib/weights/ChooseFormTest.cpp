@@ -45,7 +45,7 @@ TEST(ChooseForm, StoredTypesKeepTheirNumbers) {
        Stored,
        matrix,
        WeightForm::I8,
-       "stored as Q6_K, requantised to 8 bits (error at most 1/254 of the largest of 32)"},
+       "stored as Q6_K, requantised to 8 bits (error at most 1/253 of the largest of 32)"},
       {{TensorType::IQ4_NL}, Stored, matrix, WeightForm::I8, "stored as IQ4_NL, kept exactly"},
       {{TensorType::MXFP4}, Stored, matrix, WeightForm::I8, "stored as MXFP4, kept exactly"},
   });
@@ -67,8 +67,8 @@ TEST(ChooseForm, MixedSourcesMeetInTheWidest) {
        Stored,
        matrix,
        WeightForm::I8,
-       "stored as Q4_K, requantised to 8 bits (error at most 1/254 of the largest of 32); "
-       "stored as Q6_K, requantised to 8 bits (error at most 1/254 of the largest of 32)"},
+       "stored as Q4_K, requantised to 8 bits (error at most 1/253 of the largest of 32); "
+       "stored as Q6_K, requantised to 8 bits (error at most 1/253 of the largest of 32)"},
       {{TensorType::Q8_0, TensorType::BF16},
        Stored,
        matrix,
@@ -94,7 +94,7 @@ TEST(ChooseForm, OptionsOverrideTheStoredType) {
        Int8,
        matrix,
        WeightForm::I8,
-       "stored as F16, quantised to 8 bits (error at most 1/254 of the largest of 32)"},
+       "stored as F16, quantised to 8 bits (error at most 1/253 of the largest of 32)"},
       {{TensorType::Q4_0}, Int8, embedding, WeightForm::I8, "stored as Q4_0, kept exactly"},
       {{TensorType::BF16}, Int4, matrix, WeightForm::I4M, "stored as BF16, quantised to 4 bits"},
       {{TensorType::Q4_0}, Int4, matrix, WeightForm::I4, "stored as Q4_0, kept exactly"},
@@ -104,7 +104,7 @@ TEST(ChooseForm, OptionsOverrideTheStoredType) {
        Int4,
        embedding,
        WeightForm::I8,
-       "embedding and head take 8 bits under int4: stored as BF16, quantised to 8 bits (error at most 1/254 of the "
+       "embedding and head take 8 bits under int4: stored as BF16, quantised to 8 bits (error at most 1/253 of the "
        "largest of 32)"},
   });
 }
@@ -133,7 +133,7 @@ TEST(ChooseForm, UnsupportedTypesAreNamed) {
 TEST(ChooseForm, QuantizedFormats) {
   const std::string rounded = ", dequantised and rounded to bf16 (error at most 2^-8 of a value)";
   const std::string scales = ", codes kept, scales rounded to f16 (error at most 2^-11 of each)";
-  const std::string requantised = ", requantised to 8 bits (error at most 1/254 of the largest of 32)";
+  const std::string requantised = ", requantised to 8 bits (error at most 1/253 of the largest of 32)";
   struct {
     std::string format;
     WeightForm form;

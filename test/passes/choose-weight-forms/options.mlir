@@ -5,7 +5,7 @@
 
 // F32: @matrix : !llm.weight<32x64, f32>
 // BF16: @matrix : !llm.weight<32x64, bf16> {{.+}} {fate = "kept", reason = "stored as BF16, kept exactly"}
-// INT8: @matrix : !llm.weight<32x64, i8> {{.+}} {fate = "converted", reason = "stored as BF16, quantised to 8 bits (error at most 1/254 of the largest of 32)"}
+// INT8: @matrix : !llm.weight<32x64, i8> {{.+}} {fate = "converted", reason = "stored as BF16, quantised to 8 bits (error at most 1/253 of the largest of 32)"}
 // INT4: @matrix : !llm.weight<32x64, i4m>
 llm.weight @matrix : !llm.weight<32x64> from [{tensor = "w", type = "BF16"}]
 // A gain is no operand of a product: no option changes it.
