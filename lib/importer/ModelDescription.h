@@ -54,6 +54,7 @@ struct WeightRule {
     std::vector<std::optional<std::pair<std::string, std::string>>> take;
     std::vector<int64_t> order;
     std::string map;
+    bool prefix = true; // the name follows that of the layer
   };
   std::vector<Source> sources;
   bool inLayer = true; // used in a layer it is the layer's own

@@ -6,7 +6,7 @@
 namespace llmc {
 namespace {
 
-const std::set<std::string> ropeTypes = {"default", "linear", "llama3", "longrope", "yarn"};
+const std::set<std::string> ropeTypes = {"default", "linear", "llama3", "longrope", "proportional", "yarn"};
 
 class Reader {
 public:
@@ -273,7 +273,7 @@ private:
     for (const auto &[published, type] : rule.types)
       if (!ropeTypes.count(type))
         error(at + "/types/" + published,
-              "'" + type + "' is unknown (known = default, linear, llama3, longrope, yarn)");
+              "'" + type + "' is unknown (known = default, linear, llama3, longrope, proportional, yarn)");
     return rule;
   }
 
@@ -313,7 +313,8 @@ private:
       source.tensor = json.get<std::string>();
       return source;
     }
-    if (!members(json, at, {"tensor", "rows", "unpermute", "stack", "dims", "take", "order", "map", "in_layer"}))
+    if (!members(json, at,
+                 {"tensor", "rows", "unpermute", "stack", "dims", "take", "order", "map", "in_layer", "prefix"}))
       return source;
     source.tensor = textMember(json, at, "tensor");
     if (source.tensor.empty())
@@ -322,6 +323,7 @@ private:
     source.unpermute = expressionMember(json, at, "unpermute");
     source.stack = expressionMember(json, at, "stack");
     rule.inLayer = flagMember(json, at, "in_layer", true);
+    source.prefix = flagMember(json, at, "prefix", true);
     if (const Json *rows = find(json, "rows"))
       source.rows = range(*rows, at + "/rows");
     readView(json, at, source);

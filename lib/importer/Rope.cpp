@@ -105,7 +105,8 @@ Status readType(Stage &s) {
   }
   LLMC_ASSIGN_OR_RETURN(std::string word, asString(*found.json, found.pointer));
   static const std::map<std::string, std::string> plain = {
-      {"default", "default"}, {"linear", "linear"}, {"llama3", "llama3"}, {"longrope", "longrope"}, {"yarn", "yarn"}};
+      {"default", "default"},           {"linear", "linear"}, {"llama3", "llama3"}, {"longrope", "longrope"},
+      {"proportional", "proportional"}, {"yarn", "yarn"}};
   const auto &types = s.rule.types.empty() ? plain : s.rule.types;
   auto it = types.find(word);
   if (it == types.end()) {
@@ -126,6 +127,7 @@ Status checkMembers(const Stage &s) {
       {"linear", {"factor"}},
       {"llama3", {"factor", "low_freq_factor", "high_freq_factor"}},
       {"longrope", {"factor", "attention_factor", "long_factor", "short_factor", "long_mscale", "short_mscale"}},
+      {"proportional", {"factor"}},
       {"yarn", {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"}}};
   static const std::vector<std::string> always = {
       "rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings", "finetuned"};
@@ -211,6 +213,13 @@ Status scaleLinear(const Stage &s, RopeSpec &rope) {
   for (float &frequency : rope.frequencies)
     frequency /= static_cast<float>(factor);
   return {};
+}
+
+// The whole head is paired, and the part of it that turns counts from the fastest pair; the others stand still.
+Status scaleProportional(const Stage &s, RopeSpec &rope) {
+  rope.frequencies = plainFrequencies(s.theta, s.headDim);
+  std::fill(rope.frequencies.begin() + s.width / 2, rope.frequencies.end(), 0.0f);
+  return member(s, "factor").json ? scaleLinear(s, rope) : Status();
 }
 
 Status scaleLlama3(const Stage &s, RopeSpec &rope) {
@@ -409,6 +418,8 @@ StatusOr<RopeSpec> resolveRope(const RopeRule &rule, const std::string &name, Va
   rope.frequencies = plainFrequencies(s.theta, s.width);
   if (s.type == "linear")
     LLMC_RETURN_IF_ERROR(scaleLinear(s, rope));
+  if (s.type == "proportional")
+    LLMC_RETURN_IF_ERROR(scaleProportional(s, rope));
   if (s.type == "llama3")
     LLMC_RETURN_IF_ERROR(scaleLlama3(s, rope));
   if (s.type == "longrope" && s.object)

@@ -95,6 +95,19 @@ StatusOr<Scalar> countBefore(const Arguments &arguments) {
   return count(head);
 }
 
+// The last place of x among the list's first n entries: the latest layer before the n-th that is of that kind.
+StatusOr<Scalar> lastBefore(const Arguments &arguments) {
+  LLMC_ASSIGN_OR_RETURN(const Json *list, listOf(arguments[0], "last_before"));
+  LLMC_ASSIGN_OR_RETURN(int64_t n, indexOf(arguments[2], "last_before"));
+  for (int64_t i = std::min(n, static_cast<int64_t>(list->size())); i-- > 0;) {
+    StatusOr<Scalar> scalar = Scalar::ofJson((*list)[static_cast<size_t>(i)], "an entry of a list");
+    if (scalar.ok() && *scalar == arguments[1])
+      return Scalar::of(static_cast<double>(i));
+  }
+  return Status::error("last_before: none of the first " + std::to_string(n) + " entries of a list is " +
+                       arguments[1].print());
+}
+
 StatusOr<Scalar> contains(const Arguments &arguments) {
   if (arguments[0].kind == Kind::Word && arguments[1].kind == Kind::Word)
     return Scalar::of(arguments[0].word.find(arguments[1].word) != std::string::npos ? 1.0 : 0.0);
@@ -149,6 +162,7 @@ const std::map<std::string, Function> &functions() {
                                                         {"at", {2, at}},
                                                         {"count", {2, count}},
                                                         {"count_before", {3, countBefore}},
+                                                        {"last_before", {3, lastBefore}},
                                                         {"contains", {2, contains}},
                                                         {"length", {1, length}},
                                                         {"letter", {2, letter}},

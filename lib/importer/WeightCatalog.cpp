@@ -94,7 +94,8 @@ StatusOr<WeightSource> WeightCatalog::sourceOf(const WeightRule::Source &rule, i
                                                const ScalarLookup &lookup) const {
   WeightSource source;
   source.tensor = rule.tensor;
-  if (auto prefix = values_.rules().weights.find("layer_prefix"); layer >= 0 && prefix != values_.rules().weights.end())
+  if (auto prefix = values_.rules().weights.find("layer_prefix");
+      layer >= 0 && rule.prefix && prefix != values_.rules().weights.end())
     source.tensor = prefix->second.sources.front().tensor + source.tensor;
   source.tensor = replaced(source.tensor, "{layer}", std::to_string(layer));
   // Other numbers in braces: {layer + 1}.

@@ -129,8 +129,9 @@ TEST(CheckModelDescription, MembersAndTypes) {
             "expression");
   EXPECT_EQ(problemOf(R"({"family": "mine", "config": {"per_layer": {"x": [{"list": "types", "extra": -1}]}}})"),
             "/config/per_layer/x/0/extra is -1, expected an integer from 0 to 1048576");
-  EXPECT_EQ(problemOf(R"({"family": "mine", "config": {"ropes": {"full": {"types": {"x": "spiral"}}}}})"),
-            "/config/ropes/full/types/x 'spiral' is unknown (known = default, linear, llama3, longrope, yarn)");
+  EXPECT_EQ(
+      problemOf(R"({"family": "mine", "config": {"ropes": {"full": {"types": {"x": "spiral"}}}}})"),
+      "/config/ropes/full/types/x 'spiral' is unknown (known = default, linear, llama3, longrope, proportional, yarn)");
 }
 
 TEST(CheckModelDescription, Blocks) {

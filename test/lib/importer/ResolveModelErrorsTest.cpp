@@ -100,9 +100,9 @@ TEST(ResolveModelErrors, Rope) {
   EXPECT_EQ(with({{"rope_theta", std::numeric_limits<double>::quiet_NaN()}}),
             "/rope_theta is NaN, expected a number above 1 and below 1000000000000");
   EXPECT_EQ(with({{"rope_scaling", {{"type", "foo"}, {"factor", 2}}}}),
-            "/rope_scaling/type 'foo' is unknown (known = default, linear, llama3, longrope, yarn)");
+            "/rope_scaling/type 'foo' is unknown (known = default, linear, llama3, longrope, proportional, yarn)");
   EXPECT_EQ(with({{"rope_scaling", {{"type", "dynamic"}, {"factor", 2}}}}),
-            "/rope_scaling/type 'dynamic' is unknown (known = default, linear, llama3, longrope, yarn)");
+            "/rope_scaling/type 'dynamic' is unknown (known = default, linear, llama3, longrope, proportional, yarn)");
   EXPECT_EQ(with({{"rope_scaling", {{"factor", 2}}}}), "/rope_scaling has no 'rope_type'");
   EXPECT_EQ(with({{"rope_scaling", "linear"}}), "/rope_scaling is \"linear\", expected an object");
   EXPECT_EQ(with({{"rope_scaling", {{"type", "linear"}}}}),

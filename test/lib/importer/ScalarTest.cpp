@@ -91,6 +91,8 @@ TEST(Scalar, Lists) {
   EXPECT_EQ(valueOf("count(types, 'conv')"), 3.0);
   EXPECT_EQ(valueOf("count_before(types, 'conv', 3)"), 2.0) << "the index of layer 3 among its kind";
   EXPECT_EQ(valueOf("count_before(types, 'conv', 99)"), 3.0);
+  EXPECT_EQ(valueOf("last_before(types, 'conv', 3)"), 2.0);
+  EXPECT_EQ(valueOf("last_before(types, 'conv', 99)"), 3.0);
   EXPECT_EQ(valueOf("contains(types, 'full')"), 1.0);
   EXPECT_EQ(valueOf("contains(widths, 9)"), 0.0);
   EXPECT_EQ(valueOf("length(types)"), 5.0);
@@ -122,7 +124,7 @@ TEST(Scalar, AlibiSlopes) {
 TEST(Scalar, Errors) {
   EXPECT_EQ(errorOf("cube(2)"),
             "no function 'cube' (known = if, alibi_slopes, at, ceil, contains, count, count_before, "
-            "exp, floor, length, letter, log, max, min, pow, sqrt)");
+            "exp, floor, last_before, length, letter, log, max, min, pow, sqrt)");
   EXPECT_EQ(errorOf("1 / 0"), "1 / 0 has no value");
   EXPECT_EQ(errorOf("3 % 0"), "3 % 0 has no value");
   EXPECT_EQ(errorOf("1e300 * 1e300"), "1e+300 * 1e+300 has no finite value");
@@ -133,6 +135,7 @@ TEST(Scalar, Errors) {
   EXPECT_EQ(errorOf("'a' < 'b'"), "< takes numbers, not 'a'");
   EXPECT_EQ(errorOf("sqrt('a')"), "sqrt takes numbers, not 'a'");
   EXPECT_EQ(errorOf("at(types, 5)"), "at: entry 5 of a list of 5");
+  EXPECT_EQ(errorOf("last_before(types, 'full', 1)"), "last_before: none of the first 1 entries of a list is 'full'");
   EXPECT_EQ(errorOf("at(types, -1)"), "at: entry -1 of a list of 5");
   EXPECT_EQ(errorOf("at(types, 0.5)"), "at takes a whole number, not 0.5");
   EXPECT_EQ(errorOf("at(heads, 0)"), "at takes a list, not 32");

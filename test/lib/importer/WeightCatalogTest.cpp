@@ -69,6 +69,14 @@ TEST(WeightCatalog, OneForAllLayers) {
   EXPECT_EQ(catalog.source().tensor, "shared.weight");
 }
 
+TEST(WeightCatalog, EveryLayerItsPartOfOneTensor) {
+  Catalog catalog(
+      {{"part", {{"tensor", "all.weight"}, {"prefix", false}, {"rows", {"layer * 8", "(layer + 1) * 8"}}}}});
+  EXPECT_EQ(catalog.declare("part", 2, {8, 8}), "layers.2.part");
+  EXPECT_EQ(catalog.source().tensor, "all.weight");
+  EXPECT_EQ(*catalog.source().rows, (Range{16, 24}));
+}
+
 TEST(WeightCatalog, UsedTwiceItHasOneShape) {
   Catalog catalog({});
   EXPECT_EQ(catalog.declare("mix", 0, {8, 8}), "layers.0.mix");
