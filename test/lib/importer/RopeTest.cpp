@@ -100,3 +100,14 @@ TEST(Rope, PartOfAHeadTurns) {
   EXPECT_EQ(spec.ropes["full"].frequencies.size(), 48u); // 0.75 of 128, in pairs
   EXPECT_EQ(factOf(spec, "full.rope_width"), "96 (computed: head_dim * /partial_rotary_factor)");
 }
+
+TEST(Rope, ProportionalPairsTheWholeHead) {
+  std::vector<float> frequencies = resolved("gemma-4-e2b").ropes["full"].frequencies;
+  std::vector<float> plain = plainFrequencies(1000000.0, 32);
+  ASSERT_EQ(frequencies.size(), plain.size());
+  for (size_t i = 0; i < plain.size(); ++i)
+    EXPECT_EQ(frequencies[i], i < 4 ? plain[i] : 0.0f) << "a quarter of 32 channels turns, in pairs";
+  Json config = configOf("gemma-4-e2b");
+  config["text_config"]["rope_parameters"]["full_attention"]["factor"] = 8.0;
+  EXPECT_EQ(resolved(config).ropes["full"].frequencies[1], plain[1] / 8.0f);
+}

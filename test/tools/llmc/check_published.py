@@ -21,6 +21,9 @@ TOTALS = {
     "ming-lite-omni": 16801974272, "minimax-m3-text-trimmed": 425950425216, "nemotron-3.5-lightning-30b-nvfp4": 31577940288,
     "openmoe-8b": 11855046656, "phi-4-multimodal-shrunk": 715269120, "qwen3.5-25b-reap": 25091371648, "samba-1b-fla": 1403935488,
     "step-3.7-flash-trimmed": 195844508736,
+    # Added up from the classes' shapes: layers without an indexer, caches of earlier layers, keys for values, wide gated parts.
+    "deepseek-v3.2": 671877944064, "glm-5.2": 743377019904, "glm-5-fp8": 743911218432, "gemma-4-e2b": 4628569379,
+    "gemma-4-12b-unified": 11907350320, "gemma-4-31b-nvfp4": 30697345340, "qwen3-vl-30b-a3b": 30532122624, "qwen3-vl-8b": 8190735360,
 }
 REFUSED = {"qwen3-8b-eagle3-draft": "LlamaForCausalLMEagle3"}
 
