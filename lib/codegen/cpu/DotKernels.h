@@ -34,15 +34,15 @@ void emitDotTile(KernelBuilder &kernel, const PackedLayout &weight, int64_t rows
                  RowArray result, const DepthPart &part = {});
 
 // The same for quantised rows: codes, then scales f32, start values i32 and sums f32, one per group.
-// A code of two bytes is 255 * high + low, neither of which is -128: the high bytes of a row come first, its low bytes at
-// `lowAt`.
+// A code of two bytes is radix * high + low: the high bytes of a row come first, its low bytes at `lowAt`. With a radix
+// of 255 neither is -128, whose sign cannot be turned; that of 256 is cheaper to put together.
 struct QuantizedInputLayout {
-  int64_t codeBytes = 0, lowAt = 0, scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
+  int64_t codeBytes = 0, radix = 0, lowAt = 0, scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
   int64_t zeroPoint = 0; // the start value of a group is -zeroPoint * sum of its codes
 };
-QuantizedInputLayout quantizedInputLayout(const PackedLayout &weight, int64_t codeBytes);
+QuantizedInputLayout quantizedInputLayout(const CpuTarget &target, const PackedLayout &weight, int64_t codeBytes);
 // The sum of products with whole codes from those with their bytes.
-mlir::Value joinPlanes(KernelBuilder &kernel, mlir::Value high, mlir::Value low);
+mlir::Value joinPlanes(KernelBuilder &kernel, const QuantizedInputLayout &layout, mlir::Value high, mlir::Value low);
 void emitQuantizedDotTile(KernelBuilder &kernel, const PackedLayout &weight, const QuantizedInputLayout &layout,
                           int64_t rows, RowArray input, mlir::Value tile, RowArray result, const DepthPart &part = {});
 // Zeros for the first part to add to.

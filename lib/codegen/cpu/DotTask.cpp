@@ -43,7 +43,7 @@ public:
       : k(kernel), task(task), schedule(schedule), share(share), dot(dot), weight(weight),
         columns(static_cast<int64_t>(task.task.getColumns())) {
     if (weight.isQuantized())
-      quantized = quantizedInputLayout(weight, getElementTypeOrSelf(dot.input).getIntOrFloatBitWidth() / 8);
+      quantized = quantizedInputLayout(k.target, weight, getElementTypeOrSelf(dot.input).getIntOrFloatBitWidth() / 8);
     input.strideBytes = weight.isQuantized() ? quantized.strideBytes : dotInputLayout(k, weight).strideBytes;
     input.pointer = k.allocate(blockRows() * input.strideBytes);
   }
@@ -96,7 +96,7 @@ void DotTask::storeInput(const Cell &cell, Value to) {
     Value low = quantized.codeBytes == 2 ? k.at(to, quantized.lowAt) : Value();
     program.quantizeInto(dot.input.getDefiningOp<tile::QuantizeOp>(),
                          {to, low, k.at(to, quantized.scalesAt), k.at(to, quantized.startAt),
-                          k.at(to, quantized.sumsAt), quantized.zeroPoint});
+                          k.at(to, quantized.sumsAt), quantized.zeroPoint, quantized.radix});
   }
   ok &= !program.failed();
 }

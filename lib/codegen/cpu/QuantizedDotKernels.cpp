@@ -8,7 +8,7 @@ using namespace llmc::cpu;
 
 namespace {
 
-// Codes of the input have one byte, or are 255 * high + low: then every sum is taken over both bytes and put together
+// Codes of the input have one byte, or are radix * high + low: then every sum is taken over both bytes and put together
 // at the end, exactly.
 enum class Plane { High, Low };
 
@@ -43,7 +43,7 @@ struct GroupKernel {
   SmallVector<Value> sumsVnni(Value group, Value codesAt);
   SmallVector<Value> sumsBytes(Value group, Value codesAt, Plane plane);
   SmallVector<Value> sumsNibbles(Value group, Value codesAt, Plane plane);
-  Value join(Value high, Value low) { return joinPlanes(k, high, low); }
+  Value join(Value high, Value low) { return joinPlanes(k, layout, high, low); }
   // Takes the zero point of the weights back.
   Value start(int64_t r, Value groupIndex) {
     return k.broadcast(k.load(k.i32Type, k.at(row(r), k.add(k.mul(groupIndex, 4), layout.startAt))), lanes);
@@ -170,15 +170,17 @@ void emitBlock(GroupKernel &g, Value block, Value blockIndex, int64_t half, Muta
 
 } // namespace
 
-Value llmc::cpu::joinPlanes(KernelBuilder &k, Value high, Value low) {
+Value llmc::cpu::joinPlanes(KernelBuilder &k, const QuantizedInputLayout &layout, Value high, Value low) {
   int64_t lanes = cast<VectorType>(high.getType()).getDimSize(0);
-  Value shifted = arith::ShLIOp::create(k.b, high, k.splatInt(8, lanes));
-  return k.add(k.sub(shifted, high), low);
+  Value times256 = arith::ShLIOp::create(k.b, high, k.splatInt(8, lanes));
+  return k.add(layout.radix == 256 ? times256 : k.sub(times256, high), low);
 }
 
-QuantizedInputLayout llmc::cpu::quantizedInputLayout(const PackedLayout &weight, int64_t codeBytes) {
+QuantizedInputLayout llmc::cpu::quantizedInputLayout(const CpuTarget &target, const PackedLayout &weight,
+                                                     int64_t codeBytes) {
   QuantizedInputLayout layout;
   layout.codeBytes = codeBytes;
+  layout.radix = target.hasVnni ? 256 : 255;
   layout.lowAt = weight.numGroups() * 32;
   layout.scalesAt = codeBytes * layout.lowAt;
   layout.startAt = layout.scalesAt + weight.numGroups() * 4;

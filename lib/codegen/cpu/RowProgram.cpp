@@ -359,6 +359,19 @@ void RowProgram::evaluateInto(Value tile, Value pointer, Type element, int64_t p
     k.store(zero, pointer, at * elementBytes);
 }
 
+// The factor of `radix` (255 or 256) that leaves a signed byte, and its product.
+std::pair<Value, Value> RowProgram::nearestMultiple(Value whole, Value code, int64_t radix) {
+  auto times256 = [&](Value value) { return arith::ShLIOp::create(k.b, value, k.splatInt(8)).getResult(); };
+  if (radix == 256) {
+    Value high = arith::ShRSIOp::create(k.b, k.add(whole, k.splatInt(128)), k.splatInt(8));
+    return {high, times256(high)};
+  }
+  // The nearest multiple of 255 is unique, as that is odd, and no product here comes near the middle of two.
+  Value high = arith::FPToSIOp::create(
+      k.b, k.vi, math::RoundEvenOp::create(k.b, k.mulF(code, k.splat(1.0f / 255.0f))).getResult());
+  return {high, k.sub(times256(high), high)};
+}
+
 void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
   Value input = op.getInput();
   float largestCode = static_cast<float>(tile::largestCodeOf(op.getCodes().getType()));
@@ -396,12 +409,9 @@ void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
         storeBytes(whole, to.high);
         continue;
       }
-      // 255 * high + low, neither byte -128. The nearest multiple of 255 is unique, as that is odd, and no product here
-      // comes near the middle of two.
-      Value high = arith::FPToSIOp::create(
-          k.b, k.vi, math::RoundEvenOp::create(k.b, k.mulF(code, k.splat(1.0f / 255.0f))).getResult());
+      auto [high, multiple] = nearestMultiple(whole, code, to.radix);
       storeBytes(high, to.high);
-      storeBytes(k.sub(whole, k.sub(arith::ShLIOp::create(k.b, high, k.splatInt(8)).getResult(), high)), to.low);
+      storeBytes(k.sub(whole, multiple), to.low);
     }
     k.store(scale, k.at(to.scales, k.mul(index, 4)));
     if (!to.start)

@@ -54,11 +54,12 @@ public:
   // Writes a tile of f32 or bf16 values as `element` to memory; elements from its size to `paddedSize` become zero.
   void evaluateInto(mlir::Value tile, mlir::Value pointer, mlir::Type element, int64_t paddedSize);
 
-  // Where quantised activations go: the codes' high and low bytes (codes of one byte have none), scales and, for kernels, per group `zeroPoint` times
-  // the sum of the codes, negated (i32), and the sum (f32). Null pointers are not written.
+  // Where quantised activations go: the codes as `radix` * high + low bytes (codes of one byte have no low ones), scales
+  // and, for kernels, per group `zeroPoint` times the sum of the codes, negated (i32), and the sum (f32). Null pointers
+  // are not written.
   struct QuantizedRow {
     mlir::Value high, low, scales, start, sums;
-    int64_t zeroPoint = 0;
+    int64_t zeroPoint = 0, radix = 256;
   };
   void quantizeInto(tile::QuantizeOp op, const QuantizedRow &to);
 
@@ -88,6 +89,7 @@ private:
   void emitAppend(tile::AppendOp op);
   void emitRecord(tile::RecordOp op);
   // Codes -127 .. 127 and their scale.
+  std::pair<mlir::Value, mlir::Value> nearestMultiple(mlir::Value whole, mlir::Value code, int64_t radix);
   void quantizeForCache(mlir::Value tile, mlir::Value codes, mlir::Value scale);
   void emitWhen(tile::WhenOp op);
   void emitGather(tile::GatherOp op);

@@ -72,7 +72,7 @@ void emitTiledBlock(KernelBuilder &k, const PackedLayout &weight, const Quantize
       Value scale = number(layout.scalesAt);
       Value sums = k.load(k.vi, products, productAt(group, 0) + r * 64);
       if (layout.codeBytes == 2)
-        sums = joinPlanes(k, sums, k.load(k.vi, products, productAt(group, 1) + r * 64));
+        sums = joinPlanes(k, layout, sums, k.load(k.vi, products, productAt(group, 1) + r * 64));
       acc[r] = k.fma(arith::SIToFPOp::create(k.b, k.vf, sums), k.mulF(scales, scale), acc[r]);
       if (minima)
         acc[r] = k.fma(number(layout.sumsAt), k.mulF(minima, scale), acc[r]);
