@@ -67,7 +67,6 @@ Status Engine::allocate(const EngineOptions &options) {
   const Manifest &m = manifest();
   int32_t threads = options.threads > 0 ? options.threads : std::min(usableCores(), m.maxWorkers);
   LLMC_ASSIGN_OR_RETURN(pool_, ThreadPool::create(threads));
-  LLMC_ASSIGN_OR_RETURN(weights_, WeightMemory::place(artifact_, options.weights, *pool_));
   auto rows = static_cast<uint64_t>(m.maxLogitRows), vocabulary = static_cast<uint64_t>(m.vocabulary);
   // checkManifest has seen that none of these products overflows, but for the records, which are no part of the plan.
   LLMC_ASSIGN_OR_RETURN(arena_, MemoryRegion::map(m.arenaBytes, "activations"));
@@ -87,6 +86,8 @@ Status Engine::allocate(const EngineOptions &options) {
     LLMC_ASSIGN_OR_RETURN(MemoryRegion scratch, MemoryRegion::map(m.scratchBytesPerWorker, "scratch"));
     scratch_.push_back(std::move(scratch));
   }
+  // None of the others is resident yet.
+  LLMC_ASSIGN_OR_RETURN(weights_, WeightMemory::place(artifact_, options.weights, allocatedBytes(), *pool_));
   for (int32_t worker = 0; worker < threads; ++worker) {
     llmc_step_context context = {};
     context.weights = weights_.data();

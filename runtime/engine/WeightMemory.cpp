@@ -17,8 +17,10 @@ bool hugePagesAreOff() {
   return !std::getline(file, modes) || modes.find("[never]") != std::string::npos;
 }
 
-bool isWorthCopying(uint64_t bytes) {
-  return bytes >= leastBytes && !hugePagesAreOff() && machineMemory().availableBytes >= bytes + spareBytes;
+bool shouldCopy(WeightPlacement placement, uint64_t bytes, uint64_t otherBytes) {
+  if (placement == WeightPlacement::Choose)
+    return !hugePagesAreOff() && weightsAreCopied(bytes, otherBytes, machineMemory().availableBytes);
+  return bytes > 0 && placement == WeightPlacement::Copied;
 }
 
 struct Copy {
@@ -41,13 +43,17 @@ void copySlices(void *state, int32_t worker) {
 
 } // namespace
 
+bool weightsAreCopied(uint64_t weightBytes, uint64_t otherBytes, uint64_t availableBytes) {
+  return weightBytes >= leastBytes && availableBytes >= spareBytes && weightBytes <= availableBytes - spareBytes &&
+         otherBytes <= availableBytes - spareBytes - weightBytes;
+}
+
 StatusOr<WeightMemory> WeightMemory::place(const LoadedArtifact &artifact, WeightPlacement placement,
-                                           ThreadPool &pool) {
+                                           uint64_t otherBytes, ThreadPool &pool) {
   WeightMemory memory;
   std::span<const uint8_t> weights = artifact.weights();
   memory.data_ = weights.data();
-  if (weights.empty() || placement == WeightPlacement::Mapped ||
-      (placement == WeightPlacement::Choose && !isWorthCopying(weights.size()))) {
+  if (!shouldCopy(placement, weights.size(), otherBytes)) {
     LLMC_RETURN_IF_ERROR(artifact.checkWeights(weights));
     return memory;
   }

@@ -9,16 +9,22 @@
 namespace llmc {
 
 enum class WeightPlacement {
-  Choose, // copied when they are many, memory allows, and the kernel gives huge pages
+  Choose, // copied when that gains something (weightsAreCopied) and the kernel gives huge pages
   Mapped, // the artifact's own file: shared between processes, ready at once
   Copied,
 };
+
+// Whether weights are worth a copy and it fits beside the `otherBytes` of the plan into what is available. Else they stay
+// in their file: pages come when they are read and go when memory is short, so that weights that are more than memory,
+// of which a step needs few (experts), run from the disk.
+bool weightsAreCopied(uint64_t weightBytes, uint64_t otherBytes, uint64_t availableBytes);
 
 class WeightMemory {
 public:
   // Compares the hash of the weights, too. The artifact must live as long. While it copies, no more than the weights
   // and a slice per worker are resident.
-  static StatusOr<WeightMemory> place(const LoadedArtifact &artifact, WeightPlacement placement, ThreadPool &pool);
+  static StatusOr<WeightMemory> place(const LoadedArtifact &artifact, WeightPlacement placement, uint64_t otherBytes,
+                                      ThreadPool &pool);
 
   const uint8_t *data() const { return data_; }
   bool copied() const { return copy_.bytes() > 0; }

@@ -166,6 +166,11 @@ StatusOr<std::vector<PlacedWeight>> placedWeights(ModuleOp module) {
   return placed;
 }
 
+void describeWeights(Manifest &manifest, const std::vector<PlacedWeight> &weights) {
+  for (const PlacedWeight &weight : weights)
+    manifest.weights.push_back({weight.recipe.name, weight.offset, *weight.layout.bytes().value()});
+}
+
 Status writeWeights(const std::vector<PlacedWeight> &weights, const TensorReader &tensors, uint64_t total, int jobs,
                     WeightSink &sink) {
   Progress progress("packing weights", "bytes", total);
@@ -223,7 +228,10 @@ StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options) 
   FailureOr<cpu::CompiledProgram> program = cpu::planProgram(*lowered.module, target, codegen);
   if (failed(program))
     return diagnostics.status("code generation failed without saying why");
-  return manifestOf(model, target, limits, *lowered.module, *program);
+  LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(*lowered.module));
+  Manifest manifest = manifestOf(model, target, limits, *lowered.module, *program);
+  describeWeights(manifest, weights);
+  return manifest;
 }
 
 StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
@@ -243,8 +251,7 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
   ArtifactContents contents;
   contents.manifest = manifestOf(model, target, limits, module, program);
   describeGeneration(contents.manifest, model.generation, tokenizer);
-  for (const PlacedWeight &weight : weights)
-    contents.manifest.weights.push_back({weight.recipe.name, weight.offset, *weight.layout.bytes().value()});
+  describeWeights(contents.manifest, weights);
   contents.program = std::move(program.sharedObject);
   for (auto &[name, bytes] : tokenizer.files)
     contents.files.push_back({name, std::move(bytes)});

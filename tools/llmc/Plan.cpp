@@ -3,6 +3,7 @@
 #include "lib/target/CpuTarget.h"
 #include "passes/Pipelines.h"
 #include <algorithm>
+#include <map>
 
 namespace llmc {
 namespace {
@@ -35,18 +36,54 @@ double matrixBytes(const ModelSpec &spec, const std::string &form) {
   return isBf16 ? 2 : 4;
 }
 
-uint64_t weightBytes(const ModelSpec &spec, const std::string &form) {
-  uint64_t bytes = 0;
-  for (const WeightSpec &weight : spec.weights) {
-    auto elements = static_cast<double>(elementsOf(weight.shape));
-    bytes += roundUp(static_cast<uint64_t>(elements * (weight.shape.size() > 1 ? matrixBytes(spec, form) : 4)));
-  }
-  return bytes;
+uint64_t weightBytes(const ModelSpec &spec, const WeightSpec &weight, const std::string &form) {
+  auto elements = static_cast<double>(elementsOf(weight.shape));
+  return roundUp(static_cast<uint64_t>(elements * (weight.shape.size() > 1 ? matrixBytes(spec, form) : 4)));
 }
 
 double cacheElementBytes(const CompileOptions &options) {
   std::string kv = !options.kv.empty() ? options.kv : options.weights == "f32" ? "f32" : "bf16";
   return kv == "f32" ? 4 : kv == "int8" ? 1 : 2;
+}
+
+//===-- experts
+//-----------------------------------------------------------------------------------------------------===//
+
+// How many of the matrices of each stack of experts a token reads, by the name of the weight.
+struct ExpertStack {
+  int64_t matrices, read;
+};
+std::map<std::string, ExpertStack> expertStacks(const ModelSpec &spec) {
+  std::map<std::string, ExpertStack> stacks;
+  for (const GraphNode &call : spec.graph.step.nodes) {
+    if (call.op != "call")
+      continue;
+    const GraphFunction &kind = spec.graph.kinds[static_cast<size_t>(std::get<int64_t>(call.attributes.at("kind")))];
+    for (const GraphNode &node : kind.nodes) {
+      if (node.op != "expert_linear")
+        continue;
+      auto input = std::find(kind.inputs.begin(), kind.inputs.end(), node.operands[1]);
+      int weight = call.operands[static_cast<size_t>(input - kind.inputs.begin())];
+      const GraphValue &stack = spec.graph.step.values[static_cast<size_t>(weight)];
+      const GraphValue &slots = kind.values[static_cast<size_t>(node.results.front())];
+      stacks[stack.name] = {stack.shape.front(), std::min(slots.heads, stack.shape.front())};
+    }
+  }
+  return stacks;
+}
+
+// `bytesOf`: calls back with name and bytes of every weight. Weights that are joined go by the names of their parts:
+// "layers.0.experts.gate+up".
+template <typename BytesOf> void countExperts(const ModelSpec &spec, BytesOf bytesOf, MemoryPlan &plan) {
+  const std::map<std::string, ExpertStack> stacks = expertStacks(spec);
+  bytesOf([&](const std::string &name, uint64_t bytes) {
+    auto stack = stacks.find(name.substr(0, name.find('+')));
+    if (stack == stacks.end())
+      return;
+    plan.experts += bytes;
+    plan.expertsPerToken +=
+        bytes / static_cast<uint64_t>(stack->second.matrices) * static_cast<uint64_t>(stack->second.read);
+  });
 }
 
 // The most bytes of rows that are needed at once in a function, for one row of the batch.
@@ -89,7 +126,12 @@ StatusOr<MemoryPlan> estimateMemoryOf(const Model &model, const CompileOptions &
   plan.workers = workers;
   const int64_t page = PhaseOptions().kvPage;
   LLMC_ASSIGN_OR_RETURN(plan.limits, limitsOf(model, options, page));
-  plan.weights = weightBytes(model.spec, options.weights);
+  auto bytesOf = [&](auto take) {
+    for (const WeightSpec &weight : model.spec.weights)
+      take(weight.name, weightBytes(model.spec, weight, options.weights));
+  };
+  bytesOf([&](const std::string &, uint64_t bytes) { plan.weights += bytes; });
+  countExperts(model.spec, bytesOf, plan);
   uint64_t layers = 0;
   for (const GraphFunction &kind : model.spec.graph.kinds)
     layers = std::max(layers, rowBytesAtOnce(kind));
@@ -112,6 +154,11 @@ StatusOr<MemoryPlan> planMemoryOf(const Model &model, const CompileOptions &opti
                             manifest.status().message() + (packed.empty() ? "" : "; " + packed));
   MemoryPlan plan = planOf(*manifest, workers);
   plan.estimatedBecause = packed;
+  auto bytesOf = [&](auto take) {
+    for (const WeightPlace &weight : manifest->weights)
+      take(weight.name, weight.bytes);
+  };
+  countExperts(model.spec, bytesOf, plan);
   return plan;
 }
 

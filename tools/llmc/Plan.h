@@ -8,7 +8,12 @@ namespace llmc {
 
 struct MemoryPlan {
   uint64_t weights = 0, activations = 0, scratch = 0, kv = 0, state = 0, logits = 0, staging = 0; // bytes
-  uint64_t total() const { return weights + activations + scratch + kv + state + logits + staging; }
+  // Of the weights, the stacks of experts, and what one token reads of them.
+  uint64_t experts = 0, expertsPerToken = 0;
+  uint64_t total() const { return weights + withoutWeights(); }
+  uint64_t withoutWeights() const { return activations + scratch + kv + state + logits + staging; }
+  // What every token needs. Experts may stay in the file until they are chosen.
+  uint64_t resident() const { return total() - experts; }
   ArtifactLimits limits;
   int64_t workers = 1; // scratch is that of all of them
   // "" where the numbers are those that `llmc compile` allocates; else why they are an estimate.

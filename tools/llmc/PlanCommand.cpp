@@ -1,4 +1,5 @@
 // llmc plan: what a model takes in memory, against what there is, and what would make it fit.
+#include "runtime/engine/WeightMemory.h"
 #include "runtime/support/MachineMemory.h"
 #include "runtime/support/UsableCores.h"
 #include "tools/llmc/Commands.h"
@@ -20,6 +21,8 @@ struct Report {
   uint64_t limit = 0;
   std::vector<Change> changes; // that were tried because it does not fit, until one does
   bool fits() const { return plan.total() <= limit; }
+  // Too large for memory, but what every token needs is not: experts stay in the file until they are chosen.
+  bool runsFromDisk() const { return !fits() && plan.experts > 0 && plan.resident() + plan.expertsPerToken <= limit; }
 };
 
 // Options that take less, each on top of those before it, with the flags that say so.
@@ -84,10 +87,12 @@ Json jsonOf(const PlanCommand &command, const Report &report) {
                {"scratch", plan.scratch}, {"collectives", 0},
                {"kv", plan.kv},           {"state", plan.state},
                {"logits", plan.logits},   {"staging", plan.staging},
-               {"total", plan.total()},   {"limit", report.limit}};
+               {"total", plan.total()},   {"limit", report.limit},
+               {"experts", plan.experts}, {"experts_per_token", plan.expertsPerToken}};
   return {{"target", command.compile.target},
           {"ranks", command.ranks},
           {"fits", report.fits()},
+          {"runs_from_disk", report.runsFromDisk()},
           {"rank", Json::array({rank})},
           {"context", plan.limits.context},
           {"max_tokens", plan.limits.maxTokens},
@@ -118,6 +123,13 @@ std::string textOf(const PlanCommand &command, const Report &report) {
     text += "estimated: " + plan.estimatedBecause + "\n";
   uint64_t gap = report.fits() ? report.limit - plan.total() : plan.total() - report.limit;
   text += line(report.fits() ? "fits, left" : "lacks", gap);
+  if (report.runsFromDisk()) {
+    text += "runs from disk, slowly: the weights stay in their file, and experts are read when they are chosen\n";
+    text += line("resident", plan.resident(), "what every token needs");
+    text += line("experts", plan.experts, "of which a token reads " + std::to_string(plan.expertsPerToken) + " bytes");
+  } else if (report.fits() && !weightsAreCopied(plan.weights, plan.withoutWeights(), report.limit)) {
+    text += "weights stay in their file, in small pages: they are few, or a copy leaves too little memory\n";
+  }
   for (const Change &change : report.changes)
     text += line(change.total <= report.limit ? "would fit" : "too large", change.total, "with " + change.flags);
   return text;

@@ -22,7 +22,7 @@ protected:
   WeightMemory place(WeightPlacement placement, int32_t workers) {
     auto pool = ThreadPool::create(workers);
     EXPECT_TRUE(pool.ok());
-    StatusOr<WeightMemory> memory = WeightMemory::place(*artifact, placement, **pool);
+    StatusOr<WeightMemory> memory = WeightMemory::place(*artifact, placement, 0, **pool);
     EXPECT_TRUE(memory.ok()) << (memory.ok() ? "" : memory.status().message());
     EXPECT_EQ(std::memcmp(memory->data(), artifact->weights().data(), artifact->weights().size()), 0);
     return std::move(*memory);
@@ -59,11 +59,22 @@ TEST_F(WeightMemoryTest, OneFlippedByteIsRefusedWhereverTheyLie) {
   ASSERT_TRUE(changed.ok()) << changed.status().message();
   auto pool = ThreadPool::create(2);
   for (WeightPlacement placement : {WeightPlacement::Mapped, WeightPlacement::Copied}) {
-    StatusOr<WeightMemory> memory = WeightMemory::place(*changed, placement, **pool);
+    StatusOr<WeightMemory> memory = WeightMemory::place(*changed, placement, 0, **pool);
     ASSERT_FALSE(memory.ok());
     EXPECT_TRUE(memory.status().message().starts_with("section 'weights.bin': checksum differs"))
         << memory.status().message();
   }
+}
+
+TEST(WeightsAreCopied, WhenTheyAreManyAndFitBesideTheRest) {
+  const uint64_t mib = 1 << 20, spare = 512 * mib;
+  EXPECT_FALSE(weightsAreCopied(8 * mib - 1, 0, 4096 * mib));
+  EXPECT_TRUE(weightsAreCopied(8 * mib, 0, 8 * mib + spare));
+  EXPECT_FALSE(weightsAreCopied(8 * mib, 0, 8 * mib + spare - 1));
+  EXPECT_TRUE(weightsAreCopied(1024 * mib, 100 * mib, 1124 * mib + spare));
+  EXPECT_FALSE(weightsAreCopied(1024 * mib, 100 * mib + 1, 1124 * mib + spare));
+  EXPECT_FALSE(weightsAreCopied(UINT64_MAX, UINT64_MAX, 4096 * mib));
+  EXPECT_FALSE(weightsAreCopied(16 * mib, 0, 0));
 }
 
 TEST_F(WeightMemoryTest, FewWeightsStayInTheFile) { EXPECT_FALSE(place(WeightPlacement::Choose, 1).copied()); }

@@ -38,6 +38,20 @@ packed = check(tiny, "--context", "128", "--weights", "int8", "--kv", "int8", "-
 assert packed["weights"] < plain["weights"] and packed["kv"] < plain["kv"] and packed["activations"] < plain["activations"]
 check(models / "gemma-3", "--context", "64")
 
+# What is too large may run from disk where experts are all that does not fit: 2 of 8 are chosen.
+mixture = check(models / "qwen3-moe", "--context", "64")
+weights = json.loads(output("inspect", work / "artifact", "--json"))["weights"]
+experts = sum(weight["bytes"] for weight in weights if ".experts." in weight["name"])
+assert mixture["experts"] == experts > 0 and mixture["experts_per_token"] == experts // 4, (mixture, experts)
+assert plain["experts"] == plain["experts_per_token"] == 0, plain
+for limit, from_disk in ((mixture["total"], False), (mixture["total"] - 1, True), (mixture["total"] - experts + experts // 4, True),
+                         (mixture["total"] - experts + experts // 4 - 1, False)):
+    words = ["plan", models / "qwen3-moe", "--threads", "3", "--context", "64", "--memory", repr(limit / 2**30)]
+    plan = json.loads(output(*words, "--json"))
+    assert plan["rank"][0]["limit"] == limit and plan["fits"] == (limit >= mixture["total"]), plan
+    assert plan["runs_from_disk"] == from_disk, (limit, plan)
+    assert ("runs from disk, slowly" in output(*words)) == from_disk, limit
+
 # Without the weights the config's type counts.
 (work / "config.json").write_text((tiny / "config.json").read_text())
 stated = json.loads(output("plan", work / "config.json", "--json", "--context", "128", "--weights", "int8"))
