@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,6 +47,9 @@ struct GraphFunction {
   std::vector<GraphValue> values;
   std::vector<int> inputs, results;
   std::vector<GraphNode> nodes;
+  // What the wiring calls its values, in its order: "block.variable", and "block" for the value of a block. Layers of one
+  // kind share the names of the first.
+  std::vector<std::pair<std::string, int>> variables;
   int add(GraphValue value) {
     values.push_back(std::move(value));
     return static_cast<int>(values.size()) - 1;

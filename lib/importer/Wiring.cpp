@@ -185,6 +185,8 @@ private:
     StatusOr<Operand> result = runStatements(name, block);
     variables_ = caller;
     --depth_;
+    if (result.ok())
+      noteVariable(name, *result);
     if (keep)
       *keep = std::move(local);
     return result;
@@ -214,7 +216,7 @@ private:
     for (const Statement &statement : block.statements) {
       if (++statements_ > maxStatements)
         return Status::error("block '" + name + "' takes more than " + std::to_string(maxStatements) + " statements");
-      StatusOr<std::optional<Operand>> value = runStatement(statement);
+      StatusOr<std::optional<Operand>> value = runStatement(name, statement);
       if (!value.ok())
         return value.status().inside(name + ": " + statement.text);
       if (*value)
@@ -227,7 +229,7 @@ private:
     return *result;
   }
 
-  StatusOr<std::optional<Operand>> runStatement(const Statement &statement) {
+  StatusOr<std::optional<Operand>> runStatement(const std::string &block, const Statement &statement) {
     if (statement.condition) {
       LLMC_ASSIGN_OR_RETURN(Operand condition, evaluate(*statement.condition));
       if (condition.kind != Operand::Kind::Scalar)
@@ -250,6 +252,7 @@ private:
     }
     Operand &value = results.front();
     if (statement.targets.size() == 1) {
+      noteVariable(block + "." + statement.targets.front(), value);
       (*variables_)[statement.targets.front()] = std::move(value);
       return std::optional<Operand>();
     }
@@ -257,9 +260,16 @@ private:
       return Status::error("there are " + std::to_string(statement.targets.size()) + " names for " +
                            std::to_string(value.kind == Operand::Kind::Several ? value.several.size() : 1) +
                            " results");
-    for (size_t i = 0; i < statement.targets.size(); ++i)
+    for (size_t i = 0; i < statement.targets.size(); ++i) {
+      noteVariable(block + "." + statement.targets[i], value.several[i]);
       (*variables_)[statement.targets[i]] = value.several[i];
+    }
     return std::optional<Operand>();
+  }
+
+  void noteVariable(const std::string &name, const Operand &value) {
+    if (value.kind == Operand::Kind::Rows)
+      scope_->graph.variables.emplace_back(name, value.rows);
   }
 
   static StatusOr<std::vector<int>> rowsOf(const Operand &operand, const std::string &block) {

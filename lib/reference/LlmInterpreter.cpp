@@ -41,6 +41,25 @@ FailureOr<StepOutput> LlmInterpreter::step(const StepInput &input) {
   return output;
 }
 
+std::map<std::string, Matrix> LlmInterpreter::stateOf(size_t sequence) const {
+  std::map<std::string, Matrix> state;
+  if (sequence >= sequences.size())
+    return state;
+  auto add = [&](const std::string &name, int64_t rows, const auto &values) {
+    if (values.empty() || rows == 0)
+      return;
+    Matrix &matrix = state[name] = Matrix(rows, static_cast<int64_t>(values.size()) / rows);
+    std::transform(values.begin(), values.end(), matrix.values.begin(), [](auto x) { return static_cast<float>(x); });
+  };
+  for (const auto &[name, values] : sequences[sequence].recurrent)
+    add(name, 1, values);
+  for (const auto &[name, cache] : sequences[sequence].caches) {
+    add(name + ".keys", sequences[sequence].length, cache.keys);
+    add(name + ".values", sequences[sequence].length, cache.values);
+  }
+  return state;
+}
+
 //===-- one step
 //----------------------------------------------------------------------------------------------------===//
 

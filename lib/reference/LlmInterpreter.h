@@ -52,6 +52,9 @@ public:
   /// Runs @step. After a failure (an error at the op that caused it) the sequences are as before.
   mlir::FailureOr<StepOutput> step(const StepInput &input);
   void forgetSequences() { sequences.clear(); }
+  /// What is kept of a sequence, by name: a recurrent state "NAME" [1][heads * keys * values], of a cache "NAME.keys" and
+  /// "NAME.values" [position][heads * channels].
+  std::map<std::string, Matrix> stateOf(size_t sequence) const;
 
 private:
   friend class LlmStep;

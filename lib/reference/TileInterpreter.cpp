@@ -2,6 +2,7 @@
 #include "lib/reference/CallFunction.h"
 #include "lib/reference/TileTask.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cstring>
 #include <limits>
 #include <variant>
 
@@ -152,6 +153,26 @@ LogicalResult TileInterpreter::checkBatch(const llmc_batch &batch) {
       return refuse("wants logits of row " + std::to_string(batch.logit_rows[r]) + " of " +
                     std::to_string(batch.num_tokens));
   return success();
+}
+
+Matrix llmc::reference::plainState(llm::RecurrentType type, const uint8_t *part) {
+  Matrix plain(1, type.elements());
+  size_t at = 0;
+  for (int64_t head = 0; head < type.getHeads(); ++head)
+    for (int64_t key = 0; key < type.getKeys(); ++key)
+      for (int64_t value = 0; value < type.getValues(); ++value)
+        std::memcpy(&plain.values[at++], part + 4 * type.placeOf(head, key, value), 4);
+  return plain;
+}
+
+std::map<std::string, Matrix> TileInterpreter::statesOf(int64_t slot) const {
+  std::map<std::string, Matrix> states;
+  for (auto state : ModuleOp(module).getOps<llm::StateOp>())
+    if (auto type = dyn_cast<llm::RecurrentType>(state.getType())) {
+      std::string name = state.getSymName().str();
+      states[name] = plainState(type, slots.data() + slot * slotBytes + stateOffsets.at(name));
+    }
+  return states;
 }
 
 FailureOr<TileOutput> TileInterpreter::step(const llmc_batch &batch, bool records) {

@@ -34,6 +34,9 @@ private:
   std::map<std::string, std::vector<uint8_t>> weights;
 };
 
+/// A recurrent state as its op counts it, [1][heads * keys * values], from its part of a slot.
+Matrix plainState(llm::RecurrentType type, const uint8_t *part);
+
 struct TileOutput {
   Matrix logits;               // [R][vocabulary]
   std::vector<Matrix> records; // [index], of every row; when asked for
@@ -55,6 +58,8 @@ public:
   int64_t bytesPerPage() const { return pageBytes; }
   std::span<const uint8_t> cache() const { return kv; }
   std::span<const uint8_t> states() const { return slots; }
+  /// The recurrent states of a slot, by name.
+  std::map<std::string, Matrix> statesOf(int64_t slot) const;
 
 private:
   friend class TileStep;

@@ -65,6 +65,8 @@ struct ForwardRows {
   // embedding, i after layer i, layers + 1 after the final norm.
   const float *record;
   int64_t recordRows;
+  // The sequence's recurrent state after these rows; memory.json says what lies where.
+  std::span<const uint8_t> state;
 };
 
 class Engine {

@@ -58,6 +58,8 @@ Status Engine::deliver(SequenceId firstId, const ForwardSink &sink) const {
     rows.logits = logitsOf(static_cast<size_t>(span.firstLogitRow), static_cast<size_t>(span.logitRows));
     rows.record = record ? record + static_cast<int64_t>(span.firstRow) * manifest().hidden : nullptr;
     rows.recordRows = manifest().maxTokens;
+    const uint64_t slotBytes = manifest().stateBytes;
+    rows.state = {state_.data() + static_cast<uint64_t>(span.slot) * slotBytes, slotBytes};
     LLMC_RETURN_IF_ERROR(sink(rows));
   }
   return {};

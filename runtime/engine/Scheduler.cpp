@@ -167,7 +167,7 @@ void Scheduler::take(int32_t entry, int32_t tokens) {
   const Sequence &sequence = entries_[index(entry)];
   int32_t s = batch_.num_sequences++;
   bool reachesEnd = tokens == sequence.pending();
-  PlannedSpan span{sequence.id, entry, batch_.num_tokens, sequence.computed, tokens, batch_.num_logit_rows, 0};
+  PlannedSpan span{sequence.id, entry, batch_.num_tokens, sequence.computed, tokens, batch_.num_logit_rows, 0, sequence.slot};
   for (int32_t i = 0; i < tokens; ++i) {
     int32_t t = batch_.num_tokens++;
     int32_t position = sequence.computed + i;

@@ -76,6 +76,7 @@ struct PlannedSpan {
   int32_t tokens;
   int32_t firstLogitRow;
   int32_t logitRows;
+  int32_t slot;
 };
 
 class Scheduler {

@@ -117,13 +117,16 @@ struct CommandLine {
     sub.add_option("MODEL", logits.model, eitherHelp)->required();
     sub.add_option("--ids", logits.ids, "file {\"sequences\": [[1, 2, 3], [4, 5]]}")->required();
     sub.add_option("-o,--output", logits.output,
-                   "safetensors file: logits.S, with --hidden also hidden.S.i and normed.S")
+                   "safetensors file: logits.S, with --hidden also hidden.S.i and normed.S, with --record record.S.NAME, "
+                   "with --state state.S.NAME")
         ->required();
     sub.add_option("--executor", logits.executor,
                    "compiled program, or an interpreter of the llm module or the tile tasks")
         ->transform(CLI::CheckedTransformer(std::map<std::string, Executor>{
             {"compiled", Executor::Compiled}, {"reference", Executor::Reference}, {"tile", Executor::Tile}}));
     sub.add_flag("--hidden", logits.hidden, "also the residual stream after each layer");
+    sub.add_option("--record", logits.record, "also the value that the wiring calls LAYER.BLOCK.VARIABLE; by an interpreter");
+    sub.add_flag("--state", logits.state, "also the recurrent state of each sequence after its last token");
     sub.add_option("--chunk", logits.chunk, "prefill in chunks of N tokens (default: whole)")
         ->check(CLI::Range(1, 1 << 20));
     sub.add_option("--batch", logits.together, "sequences in one batch, or one after another")

@@ -85,7 +85,8 @@ enum class Executor { Compiled, Reference, Tile };
 struct LogitsCommand {
   std::string model, ids, output;
   Executor executor = Executor::Compiled;
-  bool hidden = false;
+  bool hidden = false, state = false;
+  std::vector<std::string> record; // values of the wiring, by name
   int32_t chunk = 0;
   bool together = true;
   int32_t threads = 0;

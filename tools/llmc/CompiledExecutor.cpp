@@ -1,8 +1,20 @@
+#include "dialects/llm/LlmDialect.h"
+#include "lib/reference/TileInterpreter.h"
 #include "runtime/engine/Engine.h"
 #include "tools/llmc/Executors.h"
+#include "tools/llmc/MemoryReport.h"
 #include <algorithm>
 
 namespace llmc {
+namespace {
+
+StatusOr<std::vector<PlacedState>> statesOf(const LoadedArtifact &artifact, mlir::MLIRContext &context) {
+  LLMC_ASSIGN_OR_RETURN(std::string text, artifact.readSection(memoryFile));
+  LLMC_ASSIGN_OR_RETURN(Json memory, parseJson(text, memoryFile));
+  return placedStates(memory, artifact.manifest().stateBytes, context, memoryFile);
+}
+
+} // namespace
 
 StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, const Sequences &sequences,
                                                      const ExecutorOptions &options) {
@@ -19,6 +31,12 @@ StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, co
     if (options.records)
       result.records.assign(static_cast<size_t>(manifest.numLayers) + 2, reference::Matrix(rows, manifest.hidden));
   }
+  mlir::MLIRContext context;
+  context.loadDialect<llm::LlmDialect>();
+  std::vector<PlacedState> states;
+  if (options.states) {
+    LLMC_ASSIGN_OR_RETURN(states, statesOf(engine->artifact(), context));
+  }
   auto take = [&](const ForwardRows &rows) -> Status {
     SequenceLogits &result = results[rows.sequence];
     std::copy(rows.logits.begin(), rows.logits.end(), result.logits.row(rows.firstPosition).begin());
@@ -26,6 +44,9 @@ StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, co
       const float *first = rows.record + static_cast<int64_t>(index) * rows.recordRows * manifest.hidden;
       std::copy_n(first, int64_t(rows.count) * manifest.hidden, result.records[index].row(rows.firstPosition).begin());
     }
+    // Those after the last rows stay.
+    for (const PlacedState &state : states)
+      result.states[state.name] = reference::plainState(state.type, rows.state.data() + state.offset);
     return {};
   };
   LLMC_RETURN_IF_ERROR(engine->forward(sequences, {options.chunk, options.together}, take));

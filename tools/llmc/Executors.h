@@ -4,17 +4,21 @@
 #include "lib/reference/Matrix.h"
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Compile.h"
+#include <map>
 
 namespace llmc {
 
 struct SequenceLogits {
   reference::Matrix logits; // [T, V]
-  std::vector<reference::Matrix>
-      records; // [T, C] each, when asked for: 0 embedding, i layer i, last after the final norm
+  // [T, C] each, when asked for: 0 embedding, i layer i, layers + 1 after the final norm, then what recordVariables added.
+  std::vector<reference::Matrix> records;
+  // When asked for, what is kept of the sequence after its last token: recurrent states by name; by the reference also
+  // the keys and values of caches.
+  std::map<std::string, reference::Matrix> states;
 };
 
 struct ExecutorOptions {
-  bool records = false;
+  bool records = false, states = false;
   int32_t chunk = 0; // rows per step of a sequence; 0: as many as a step holds
   bool together = true;
   int32_t threads = 0;

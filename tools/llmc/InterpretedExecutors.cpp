@@ -184,6 +184,8 @@ StatusOr<std::vector<SequenceLogits>> referenceLogits(const Model &model, const 
         appendRows(results[s].records[index], output->records[s][index], 0, count);
     }
   }
+  for (size_t s = 0; options.states && s < sequences.size(); ++s)
+    results[s].states = interpreter->stateOf(s);
   return results;
 }
 
@@ -222,6 +224,8 @@ StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const Compi
       row += count;
     }
   }
+  for (size_t s = 0; options.states && s < sequences.size(); ++s)
+    results[s].states = (*interpreter)->statesOf(static_cast<int64_t>(s));
   return results;
 }
 

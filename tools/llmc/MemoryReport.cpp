@@ -1,6 +1,7 @@
 #include "tools/llmc/MemoryReport.h"
 #include "dialects/llm/LlmDialect.h"
 #include "passes/ArenaPlan.h"
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -27,7 +28,10 @@ Json stateJson(mlir::ModuleOp module) {
     if (auto type = mlir::dyn_cast<llm::RecurrentType>(state.getType()))
       states.push_back({{"name", state.getSymName().str()},
                         {"offset", state->getAttrOfType<mlir::IntegerAttr>("offset").getInt()},
-                        {"bytes", type.bytes()}});
+                        {"bytes", type.bytes()},
+                        {"heads", type.getHeads()},
+                        {"keys", type.getKeys()},
+                        {"values", type.getValues()}});
   auto slot = module->getAttrOfType<mlir::IntegerAttr>("llmc.state_bytes");
   return {{"bytes_per_sequence", slot ? slot.getInt() : 0}, {"states", std::move(states)}};
 }
@@ -133,6 +137,36 @@ StatusOr<std::string> stateText(const Json &memory, const std::string &file) {
     text += line("    at %9" PRId64 "  %9" PRId64 " bytes  %s\n", offset, size, name.c_str());
   }
   return text;
+}
+
+StatusOr<std::vector<PlacedState>> placedStates(const Json &memory, uint64_t slotBytes, mlir::MLIRContext &context,
+                                                const std::string &file) {
+  constexpr int64_t most = int64_t(1) << 18; // of each dimension: products fit
+  const Json *state = find(memory, "state");
+  if (!state)
+    return Status::error(file + ": /state is missing");
+  LLMC_ASSIGN_OR_RETURN(const Json *states, listIn(*state, "states", file + ": /state"));
+  std::vector<PlacedState> placed;
+  for (size_t i = 0; i < states->size(); ++i) {
+    const std::string here = file + ": /state/states/" + std::to_string(i);
+    int64_t numbers[5]; // of the keys below
+    const char *keys[] = {"offset", "bytes", "heads", "keys", "values"};
+    for (size_t k = 0; k < 5; ++k) {
+      LLMC_ASSIGN_OR_RETURN(numbers[k], numberIn((*states)[i], keys[k], here));
+    }
+    const auto [offset, bytes, heads, stateKeys, values] = numbers;
+    LLMC_ASSIGN_OR_RETURN(std::string name, nameIn((*states)[i], "name", here));
+    bool isShape = std::min({heads, stateKeys, values}) > 0 && std::max({heads, stateKeys, values}) <= most;
+    auto type = isShape ? llm::RecurrentType::get(&context, heads, stateKeys, values) : llm::RecurrentType();
+    if (!type || type.bytes() != bytes || offset < 0 || static_cast<uint64_t>(offset) > slotBytes ||
+        static_cast<uint64_t>(bytes) > slotBytes - static_cast<uint64_t>(offset))
+      return Status::error(here + " is " + std::to_string(heads) + " x " + std::to_string(stateKeys) + " x " +
+                           std::to_string(values) + " in " + std::to_string(bytes) + " bytes at " +
+                           std::to_string(offset) + ", but a slot has " + std::to_string(slotBytes) +
+                           "; compile it again");
+    placed.push_back({name, offset, type});
+  }
+  return placed;
 }
 
 StatusOr<std::string> arenaText(const Json &memory, const std::string &file) {

@@ -1,5 +1,6 @@
 // What lies where in memory during a step: the plan as JSON for the artifact, and as text for people.
 #pragma once
+#include "dialects/llm/LlmDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/artifact/Loader.h"
 #include "runtime/support/Json.h"
@@ -16,6 +17,14 @@ std::string stopText(const Manifest &manifest);
 std::string perplexityText(const Manifest &manifest);
 // What each sequence keeps in its slot of recurrent state; "" where no layer keeps any. `memory` as below.
 StatusOr<std::string> stateText(const Json &memory, const std::string &file);
+// Where each recurrent state lies in a slot.
+struct PlacedState {
+  std::string name;
+  int64_t offset; // bytes
+  llm::RecurrentType type;
+};
+StatusOr<std::vector<PlacedState>> placedStates(const Json &memory, uint64_t slotBytes, mlir::MLIRContext &context,
+                                                const std::string &file);
 // The buffers of the arena with their live ranges, and their sum against what no plan could do without. `memory` is
 // what memoryJson gave; anything else is an error.
 StatusOr<std::string> arenaText(const Json &memory, const std::string &file);

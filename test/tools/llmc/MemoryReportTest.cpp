@@ -71,6 +71,27 @@ TEST(MemoryReport, SaysWhatASequenceKeeps) {
   EXPECT_EQ(textOf({{"state", state}}), "");
 }
 
+TEST(MemoryReport, PlacesStatesInASlot) {
+  mlir::MLIRContext context;
+  context.loadDialect<llm::LlmDialect>();
+  auto resultOf = [&](const Json &memory, uint64_t slotBytes) {
+    StatusOr<std::vector<PlacedState>> placed = placedStates(memory, slotBytes, context, "m");
+    return placed.ok() ? std::to_string(placed->size()) + " at " + std::to_string(placed->back().offset)
+                       : placed.status().message();
+  };
+  // 2 heads of 3 keys x 16 values of 4 bytes.
+  Json entry = {{"name", "a"}, {"offset", 64}, {"bytes", 384}, {"heads", 2}, {"keys", 3}, {"values", 16}};
+  Json memory = {{"state", {{"states", Json::array({entry})}}}};
+  EXPECT_EQ(resultOf(memory, 448), "1 at 64");
+  EXPECT_EQ(resultOf(memory, 447),
+            "m: /state/states/0 is 2 x 3 x 16 in 384 bytes at 64, but a slot has 447; compile it again");
+  memory["state"]["states"][0]["keys"] = 4;
+  EXPECT_EQ(resultOf(memory, 4480).find("m: /state/states/0 is 2 x 4 x 16 in 384 bytes"), 0u);
+  memory["state"]["states"][0].erase("keys");
+  EXPECT_EQ(resultOf(memory, 448), "m: /state/states/0/keys is missing");
+  EXPECT_EQ(resultOf(Json::object(), 448), "m: /state is missing");
+}
+
 TEST(MemoryReport, SaysTheLossWhereItWasMeasured) {
   Manifest manifest;
   EXPECT_EQ(perplexityText(manifest), "");
