@@ -24,13 +24,13 @@ FOUR_BIT_DIVERGENCE_BOUND = 2e-2
 CLEAR_MARGIN = 0.3
 
 
-def read_tensors(path):
-    """{name: (shape, values)} of a safetensors file of float32 and int32."""
+def read_tensors(path, only=""):
+    """{name: (shape, values)} of a safetensors file of float32 and integers; of the tensors with `only` in their names."""
     content = pathlib.Path(path).read_bytes()
     (size,) = struct.unpack("<Q", content[:8])
     tensors = {}
     for name, entry in json.loads(content[8:8 + size]).items():
-        if name == "__metadata__":
+        if name == "__metadata__" or only not in name:
             continue
         begin, end = entry["data_offsets"]
         values = array.array({"F32": "f", "I32": "i", "U8": "B"}[entry["dtype"]])
@@ -182,4 +182,5 @@ def main(folder, work, only=""):
     sys.exit("\n".join(differences) if differences else 0)
 
 
-main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[4] if sys.argv[3:4] == ["--only"] else "")
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[4] if sys.argv[3:4] == ["--only"] else "")
