@@ -148,7 +148,7 @@ def main(folder, work, only=""):
     # Where golden.json says that rounding alone goes beyond the bound, the interpreter, which rounds as kernels do, tells too.
     if "stored" in parts and "rounding" not in facts:
         weights = json.loads(run("llmc", "coverage", model, "--json"))["weights"]
-        four_bits = any(weight["form"] in ("i4", "i4m") for weight in weights)
+        four_bits = any(re.search(r"FP4|INT4|Q4_", weight["reason"]) for weight in weights)
         actual = logits("--weights", "stored")
         differences += compare_distributions(f"{family} stored", [golden], actual, FOUR_BIT_DIVERGENCE_BOUND if four_bits else DIVERGENCE_BOUND)
         differences += compare_best(f"{family} stored", golden, actual)
