@@ -107,7 +107,7 @@ struct CommandLine {
     addCompileOptions(sub, compile.options);
     sub.add_option("--dump-phases", compile.options.dumpPhases,
                    "folder for the IR after each phase, as llmc-opt reads it");
-    sub.add_option("--stop-after", compile.options.stopAfter, "last phase to run; nothing is written but dumps");
+    sub.add_option("--stop-after", compile.options.stopAfter, "last phase to run, emit being code generation; nothing is written but dumps");
     sub.add_option("--measure-perplexity", compile.perplexityText,
                    "a text file: what the form of the weights costs there, against f32 weights");
   }

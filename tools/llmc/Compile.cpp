@@ -221,7 +221,8 @@ StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &opti
 StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options) {
   LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
   LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
-  LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, factOrZero(*lowered.module, "llmc.page_positions")));
+  LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits,
+                        limitsOf(model, options, factOrZero(*lowered.module, "llmc.page_positions")));
   DiagnosticCollector diagnostics(lowered.context.get(), options.verbose);
   cpu::CompileOptions codegen;
   codegen.emulate = options.emulate;
@@ -232,6 +233,14 @@ StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options) 
   Manifest manifest = manifestOf(model, target, limits, *lowered.module, *program);
   describeWeights(manifest, weights);
   return manifest;
+}
+
+StatusOr<EmittedCode> emitCode(const Model &model, const CompileOptions &options) {
+  LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
+  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
+  int jobs = options.jobs > 0 ? options.jobs : usableCores();
+  LLMC_ASSIGN_OR_RETURN(cpu::CompiledProgram program, generateCode(*lowered.module, target, options, jobs));
+  return EmittedCode{program.numUnits, program.unitsCompiled + program.unitsFromCache, program.sharedObject.size()};
 }
 
 StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output) {

@@ -34,6 +34,14 @@ StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &opti
 // they count in the type that the config states.
 StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options);
 
+// What code generation makes of a model, whose weights it does not need: --stop-after emit.
+inline constexpr char emitPhase[] = "emit";
+struct EmittedCode {
+  int64_t tasks, kernels;
+  uint64_t bytes; // of the shared object
+};
+StatusOr<EmittedCode> emitCode(const Model &model, const CompileOptions &options);
+
 // Writes the artifact folder, whole or not at all, and says what is in it.
 StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output);
 

@@ -10,6 +10,7 @@
 #include "tools/llmc/ModelText.h"
 #include "tools/llmc/Perplexity.h"
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 
 namespace llmc {
@@ -80,6 +81,14 @@ int runCompile(const CompileCommand &command) {
     return reportFault(model.status());
   for (const std::string &note : model->spec.notes)
     std::fprintf(stderr, "note: %s\n", note.c_str());
+  if (command.options.stopAfter == emitPhase) {
+    StatusOr<EmittedCode> code = emitCode(*model, command.options);
+    if (!code.ok())
+      return reportFault(code.status());
+    std::printf("%" PRId64 " tasks, %" PRId64 " kernels, %" PRIu64 " bytes of code\n", code->tasks, code->kernels,
+                code->bytes);
+    return exitDone;
+  }
   if (!command.options.stopAfter.empty()) {
     StatusOr<CompiledModule> lowered = buildAndLower(*model, command.options);
     return lowered.ok() ? exitDone : reportFault(lowered.status());

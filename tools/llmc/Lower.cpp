@@ -37,8 +37,7 @@ PhaseOptions phaseOptions(const CompileOptions &options) {
   return phases;
 }
 
-Status checkPhase(const std::string &name, const char *option) {
-  std::vector<std::string> known = phaseNames();
+Status checkPhase(const std::string &name, const char *option, const std::vector<std::string> &known = phaseNames()) {
   if (name.empty() || llvm::is_contained(known, name))
     return {};
   return Status::error(std::string("unknown phase '") + name + "' in " + option +
@@ -64,7 +63,9 @@ Status dump(const std::string &folder, size_t index, const std::string &phase, M
 } // namespace
 
 StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options) {
-  LLMC_RETURN_IF_ERROR(checkPhase(options.stopAfter, "--stop-after"));
+  std::vector<std::string> ends = phaseNames();
+  ends.push_back(emitPhase);
+  LLMC_RETURN_IF_ERROR(checkPhase(options.stopAfter, "--stop-after", ends));
   for (const std::string &phase : options.without)
     LLMC_RETURN_IF_ERROR(checkPhase(phase, "--without"));
   CompiledModule result;
