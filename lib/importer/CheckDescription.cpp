@@ -38,11 +38,15 @@ public:
     for (const std::string &name : requiredValues())
       if (!rules_.values.count(name))
         error(pointer_ + "/values", "has no '" + name + "'");
+    // A description without blocks is of a model that is known and not run.
+    bool isWired = !description_.blocks.empty() || rules_.parts.empty();
     for (const char *name : {"begin", "layer", "finish", "kind"})
-      if (!description_.blocks.count(name))
+      if (isWired && !description_.blocks.count(name))
         error("/blocks", "has no block '" + std::string(name) + "'");
     checkValues();
     checkWeights();
+    for (const auto &[name, part] : rules_.parts)
+      checkPart(part, pointer_ + "/parts/" + name);
     for (const auto &[name, choices] : rules_.perLayer)
       for (size_t i = 0; i < choices.size(); ++i)
         checkChoice(name, choices[i], pointer_ + "/per_layer/" + name + "/" + std::to_string(i));
@@ -98,7 +102,7 @@ private:
       for (const WeightRule::Source &source : rule.sources) {
         std::string at = pointer_ + "/weights/" + name;
         std::vector<std::string> expressions = source.dims;
-        for (const std::string &text : {source.unpermute, source.stack})
+        for (const std::string &text : {source.unpermute, source.stack, source.constant, source.times})
           if (!text.empty())
             expressions.push_back(text);
         std::vector<std::optional<std::pair<std::string, std::string>>> ranges = source.take;
@@ -109,6 +113,35 @@ private:
         for (const std::string &text : expressions)
           checkExpression(text, at, true);
       }
+  }
+
+  void checkPart(const PartRule &part, const std::string &at) {
+    auto check = [&](const std::string &text, const std::string &where) {
+      StatusOr<Expression> expression = parseExpression(text);
+      if (!expression.ok())
+        return error(where, expression.status().message());
+      for (const std::string &name : namesOf(*expression))
+        if (!part.values.count(name) && !isValue(name))
+          error(where, "uses '" + name + "', which is no value of the part and none of the model");
+    };
+    if (!part.when.empty())
+      check(part.when, at + "/when");
+    for (const auto &[name, rule] : part.values)
+      for (const std::optional<Json> &literal : {rule.fallback, rule.onNull, rule.value})
+        if (literal && literal->is_string())
+          check(literal->get<std::string>(), at + "/values/" + name);
+    for (const auto &[name, tensor] : part.tensors) {
+      std::string where = at + "/tensors/" + name;
+      for (const std::string &size : tensor.shape)
+        check(size, where);
+      for (size_t open = name.find('{'); open != std::string::npos; open = name.find('{', open + 1)) {
+        std::string range = name.substr(open + 1, name.find('}', open) - open - 1);
+        size_t dots = range.find("..");
+        if (dots != std::string::npos)
+          check(range.substr(0, dots), where);
+        check(dots == std::string::npos ? range : range.substr(dots + 2), where);
+      }
+    }
   }
 
   void checkChoice(const std::string &self, const LayerChoice &choice, const std::string &at) {
@@ -179,7 +212,7 @@ std::vector<std::string> problemsOf(const ModelDescription &description) {
   std::vector<std::string> problems;
   for (ConfigFormat format : {ConfigFormat::HuggingFace, ConfigFormat::Gguf}) {
     const FormatRules &rules = description.rules(format);
-    if (rules.architectures.empty())
+    if (rules.architectures.empty() && rules.modelTypes.empty() && rules.recognisedBy.empty())
       continue;
     for (const std::string &problem :
          Checker(description, rules, format == ConfigFormat::Gguf ? "/gguf" : "/config").run())

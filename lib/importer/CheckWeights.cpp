@@ -1,5 +1,6 @@
 // The weights of a model against the headers of its files.
 #include "lib/importer/CheckWeights.h"
+#include "lib/importer/ModelParts.h"
 #include "lib/importer/files/TensorType.h"
 #include <algorithm>
 #include <map>
@@ -38,6 +39,8 @@ std::string missing(const ModelSpec &spec, const WeightSpec &weight, const std::
 void settleNames(ModelSpec &spec, const Stored &stored) {
   for (WeightSpec &weight : spec.weights)
     for (WeightSource &source : weight.sources) {
+      if (source.isConstant())
+        continue;
       std::string first = source.tensorAt(0), settled = spelling(spec, stored, first);
       if (settled == first)
         continue;
@@ -107,7 +110,7 @@ Status checkPresent(const ModelSpec &spec, const Stored &stored) {
   for (const WeightSpec &weight : spec.weights)
     for (const WeightSource &source : weight.sources)
       for (int64_t i = 0; i < source.numTensors(); ++i)
-        if (std::string tensor = source.tensorAt(i); !stored.count(tensor))
+        if (std::string tensor = source.tensorAt(i); !source.isConstant() && !stored.count(tensor))
           lines.push_back(missing(spec, weight, tensor));
   if (lines.empty())
     return {};
@@ -153,7 +156,7 @@ Status checkUnused(const ModelSpec &spec, const std::vector<StoredTensor> &store
   for (const StoredTensor &tensor : stored) {
     bool ignorable = std::any_of(spec.ignorableTensors.begin(), spec.ignorableTensors.end(),
                                  [&](const std::string &pattern) { return matchesPattern(pattern, tensor.name); });
-    if (!ignorable && !used.count(tensor.name))
+    if (!ignorable && !used.count(tensor.name) && !belongsToPart(spec, tensor.name))
       left.push_back(tensor.name);
   }
   if (left.empty())
@@ -213,6 +216,8 @@ std::vector<ExpectedGroup> expectedGroups(const ModelSpec &spec) {
   std::unordered_map<std::string, size_t> at;
   for (const WeightSpec &weight : spec.weights)
     for (const WeightSource &source : weight.sources) {
+      if (source.isConstant())
+        continue;
       const std::vector<int64_t> shape = tensorShape(weight, source);
       auto [it, isNew] = at.emplace(source.tensor, groups.size());
       if (isNew) {

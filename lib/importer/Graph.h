@@ -16,6 +16,7 @@ struct StateShape {
   int64_t heads = 0, keys = 0;        // channels of a key; keys of a recurrent state
   int64_t values = 0;                 // channels of a value; of a recurrent state likewise
   bool latent = false;                // the value is the beginning of the key
+  bool inputs = false;                // past inputs of a convolution: activations, not sums
   bool operator==(const StateShape &) const = default;
   // Numbers kept per position, or per sequence.
   int64_t elements() const { return heads * (isCache ? keys + (latent ? 0 : values) : keys * values); }

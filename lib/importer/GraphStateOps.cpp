@@ -90,7 +90,7 @@ Result shortConv(OpCall &c) {
   int64_t channels = c.value(x).channels;
   LLMC_ASSIGN_OR_RETURN(int weight, c.weight("weight", {channels, kernel}));
   LLMC_ASSIGN_OR_RETURN(int bias, c.bias("weight", {channels}));
-  LLMC_ASSIGN_OR_RETURN(int state, c.scope.state(name, {false, 1, channels, kernel - 1, false}, -1));
+  LLMC_ASSIGN_OR_RETURN(int state, c.scope.state(name, {false, 1, channels, kernel - 1, false, true}, -1));
   return Operand::ofRows(c.one("short_conv", {x, weight, bias, state, c.scope.batch()}, {0, channels}));
 }
 

@@ -1,6 +1,8 @@
 // Counting a ModelSpec. Sizes cannot overflow: dimensions and layers are bounded where they are read.
 #include "lib/importer/Inspect.h"
+#include "lib/importer/StoredForms.h"
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -8,8 +10,8 @@
 namespace llmc {
 namespace {
 
-constexpr uint64_t kvElementBytes = 2;        // bfloat16
-constexpr uint64_t recurrentElementBytes = 4; // float32
+constexpr uint64_t activationBytes = 2; // what caches and convolutions keep, as bfloat16
+constexpr uint64_t sumBytes = 4;        // what recurrences add up, as float32
 
 uint64_t plainBytes(const std::string &type) { return type == "F32" ? 4 : 2; }
 
@@ -29,6 +31,13 @@ private:
   std::vector<OperatorCount> counts_;
   std::map<std::string, size_t> at_;
 };
+
+uint64_t partElements(const ModelPart &part) {
+  uint64_t elements = 0;
+  for (const PartTensor &tensor : part.tensors)
+    elements += elementsOf(tensor.shape);
+  return elements;
+}
 
 std::string withThousands(uint64_t value) {
   std::string text = std::to_string(value);
@@ -57,6 +66,8 @@ ParameterCounts countParameters(const ModelSpec &spec) {
             share[weight.name] = {kind.values[static_cast<size_t>(node.results.front())].heads, weight.shape.front()};
   ParameterCounts counts;
   for (const WeightSpec &weight : spec.weights) {
+    if (std::all_of(weight.sources.begin(), weight.sources.end(), [](const WeightSource &s) { return s.isConstant(); }))
+      continue; // the description's, not the model's
     uint64_t all = elementsOf(weight.shape);
     counts.total += all;
     size_t dot = weight.name.rfind("layers.", 0) == 0 ? weight.name.find('.', 7) : std::string::npos;
@@ -65,6 +76,9 @@ ParameterCounts countParameters(const ModelSpec &spec) {
     auto found = share.find(dot == std::string::npos ? weight.name : weight.name.substr(dot + 1));
     counts.active += found == share.end() ? all : all / found->second.second * found->second.first;
   }
+  counts.text = counts.total;
+  for (const ModelPart &part : spec.parts)
+    counts.total += partElements(part);
   return counts;
 }
 
@@ -104,8 +118,11 @@ StateBytes stateBytes(const ModelSpec &spec) {
   for (const GraphValue &value : spec.graph.step.values)
     if (value.kind == GraphValue::Kind::State) {
       uint64_t count = static_cast<uint64_t>(value.state.elements());
-      (value.state.isCache ? bytes.perToken : bytes.perSequence) +=
-          count * (value.state.isCache ? kvElementBytes : recurrentElementBytes);
+      if (value.state.isCache)
+        bytes.perToken += count * activationBytes;
+      else
+        bytes.perSequence += count * (value.state.inputs ? activationBytes : sumBytes);
+      bytes.recurrentElements += value.state.isCache ? 0 : count;
     }
   return bytes;
 }
@@ -144,22 +161,21 @@ Headline headlineOf(const ModelSpec &spec) {
   return headline;
 }
 
-// Where no headers are at hand, every tensor counts in the type that the config states.
-uint64_t storedBytes(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
-  uint64_t bytes = 0, typeBytes = plainBytes(plainTypeOf(spec));
-  if (stored.empty()) {
-    for (const ExpectedGroup &group : expectedGroups(spec))
-      bytes += static_cast<uint64_t>(group.source.numTensors()) * elementsOf(group.shape) * typeBytes;
-    return bytes;
-  }
+// Where no headers are at hand, what the config and the description say of the stored types counts.
+StoredTotals totalsOf(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
+  if (stored.empty())
+    return storedTotals(spec);
+  uint64_t typeBytes = plainBytes(plainTypeOf(spec));
+  StoredTotals totals;
   std::unordered_map<std::string, uint64_t> byName;
   for (const StoredTensor &tensor : stored)
     byName[tensor.name] = tensor.bytes;
   for (const ExpectedTensor &expected : expectedTensors(spec)) {
     auto it = byName.find(expected.name);
-    bytes += it != byName.end() ? it->second : elementsOf(expected.shape) * typeBytes;
+    totals.bytes += it != byName.end() ? it->second : elementsOf(expected.shape) * typeBytes;
+    ++totals.tensors;
   }
-  return bytes;
+  return totals;
 }
 
 Json tensorsJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
@@ -177,16 +193,29 @@ Json tensorsJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored)
 }
 
 // The text that tensorsJson would print without headers, made a group at a time: half a million of Json values take
-// seconds.
+// seconds. What stands for packed weights is listed as it is stored, and the parts that are not run.
 std::string tensorsText(const ModelSpec &spec) {
-  std::string text = "[", type = Json(plainTypeOf(spec)).dump();
-  for (const ExpectedGroup &group : expectedGroups(spec)) {
-    WeightSource quoted = group.source;
-    quoted.tensor = Json(quoted.tensor).dump();
-    std::string rest = ",\"shape\":" + Json(group.shape).dump() + ",\"type\":" + type + "}";
-    for (int64_t i = 0; i < quoted.numTensors(); ++i)
-      text += (text.size() == 1 ? "{\"name\":" : ",{\"name\":") + quoted.tensorAt(i) + rest;
-  }
+  std::string text = "[";
+  const StoredForms forms(spec);
+  auto add = [&](const std::string &quotedName, const std::string &rest) {
+    text += text.size() == 1 ? "{\"name\":" : ",{\"name\":";
+    text += quotedName;
+    text += rest;
+  };
+  auto restOf = [](const std::string &type, const std::vector<int64_t> &shape) {
+    return ",\"shape\":" + Json(shape).dump() + ",\"type\":" + Json(type).dump() + "}";
+  };
+  for (const ExpectedGroup &group : expectedGroups(spec))
+    for (const StoredPiece &piece : forms.of(group)) {
+      WeightSource quoted = group.source;
+      quoted.tensor = Json(StoredForms::nameOf(quoted.tensor, piece)).dump();
+      const std::string rest = restOf(piece.type, piece.shape);
+      for (int64_t i = 0; i < quoted.numTensors(); ++i)
+        add(quoted.tensorAt(i), rest);
+    }
+  for (const ModelPart &part : spec.parts)
+    for (const PartTensor &tensor : part.tensors)
+      add(Json(tensor.name).dump(), restOf(tensor.type.empty() ? plainTypeOf(spec) : tensor.type, tensor.shape));
   return text + "]";
 }
 
@@ -205,8 +234,12 @@ Json summaryJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored)
   Json json;
   json["family"] = spec.family;
   json["architecture"] = spec.architecture;
-  json["parameters"] = {{"total", counts.total}, {"active", counts.active}};
-  json["bytes"] = storedBytes(spec, stored);
+  json["parameters"] = {{"total", counts.total}, {"active", counts.active}, {"text", counts.text}};
+  for (const ModelPart &part : spec.parts)
+    json["parts"].push_back({{"name", part.name}, {"parameters", partElements(part)}, {"tensors", part.tensors.size()}});
+  StoredTotals totals = totalsOf(spec, stored);
+  json["bytes"] = totals.bytes;
+  json["stored_tensors"] = totals.tensors;
   json["layers"] = layers;
   json["hidden"] = spec.hidden;
   json["vocabulary"] = spec.vocabulary;
@@ -232,7 +265,7 @@ Json summaryJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored)
 
 Json inspectToJson(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
   Json json = summaryJson(spec, stored);
-  json["tensors"] = tensorsJson(spec, stored);
+  json["tensors"] = stored.empty() ? Json::parse(tensorsText(spec)) : tensorsJson(spec, stored);
   return json;
 }
 
@@ -254,13 +287,19 @@ std::string inspectToText(const ModelSpec &spec, const std::vector<StoredTensor>
   ParameterCounts counts = countParameters(spec);
   line("parameters", withThousands(counts.total) +
                          (counts.active != counts.total ? ", active for a token " + withThousands(counts.active) : ""));
-  line("bytes", withThousands(storedBytes(spec, stored)));
+  StoredTotals totals = totalsOf(spec, stored);
+  char gib[32];
+  std::snprintf(gib, sizeof gib, "%.2f", static_cast<double>(totals.bytes) / (uint64_t(1) << 30));
+  line("stored", withThousands(totals.tensors) + " tensors, " + withThousands(totals.bytes) + " bytes (" + gib + " GiB)");
   line("hidden", std::to_string(spec.hidden) + ", vocabulary " + std::to_string(spec.vocabulary) + ", context " +
                      std::to_string(spec.context));
   if (headline.experts)
     line("experts", std::to_string(headline.experts));
   line("heads", std::to_string(headline.heads) + ", key and value " + std::to_string(headline.kvHeads) + ", " +
                     std::to_string(headline.headDim) + " channels each");
+  for (const ModelPart &part : spec.parts)
+    line("part", part.name + ", " + withThousands(partElements(part)) + " parameters in " +
+                     withThousands(part.tensors.size()) + " tensors, not run");
   for (const LayerKind &kind : layerKinds(spec))
     line("layers", std::to_string(kind.at.size()) + " x " + kind.name);
   std::string operators;

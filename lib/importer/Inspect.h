@@ -10,7 +10,8 @@ namespace llmc {
 std::string plainTypeOf(const ModelSpec &spec);
 
 struct ParameterCounts {
-  uint64_t total = 0;  // each stored once: a tied head adds nothing
+  uint64_t total = 0;  // each stored once: a tied head adds nothing; with the parts that are not run
+  uint64_t text = 0;   // of the text model alone
   uint64_t active = 0; // that one token multiplies by: of an embedding that is no head it reads a row
 };
 ParameterCounts countParameters(const ModelSpec &spec);
@@ -31,7 +32,8 @@ std::vector<OperatorCount> countOperators(const ModelSpec &spec);
 
 struct StateBytes {
   uint64_t perToken = 0;    // caches, as bfloat16
-  uint64_t perSequence = 0; // recurrent states, as float32
+  uint64_t perSequence = 0; // recurrent states, as float32; past inputs of convolutions as bfloat16
+  uint64_t recurrentElements = 0; // of both
 };
 StateBytes stateBytes(const ModelSpec &spec);
 

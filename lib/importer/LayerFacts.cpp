@@ -163,6 +163,18 @@ private:
     return Status::error(pointer + " is " + brief(word) + ", which is unknown (known = " + known + ")");
   }
 
+  // `pointer` becomes the member's. nullptr: it is not there.
+  static const Json *memberOf(const Json &entry, std::string path, std::string &pointer) {
+    const Json *value = &entry;
+    while (value && !path.empty()) {
+      std::string key = path.substr(0, path.find('/'));
+      path = key.size() == path.size() ? "" : path.substr(key.size() + 1);
+      pointer += "/" + key;
+      value = find(*value, key);
+    }
+    return value;
+  }
+
   StatusOr<std::optional<Row>> fromList(const LayerChoice &choice) {
     Stated found = values_.stated(choice.name);
     // The same key may hold letters or a period instead, and an empty list says nothing.
@@ -176,7 +188,11 @@ private:
                            values_.label("layers") + " is " + std::to_string(layers_));
     Row row;
     for (size_t i = 0; i < static_cast<size_t>(layers_); ++i) {
-      LLMC_ASSIGN_OR_RETURN(Scalar entry, among(choice, (*found.json)[i], found.pointer + "/" + std::to_string(i)));
+      std::string pointer = found.pointer + "/" + std::to_string(i);
+      const Json *word = memberOf((*found.json)[i], choice.member, pointer);
+      if (!word)
+        return Status::error(pointer + " is absent, expected it in every entry");
+      LLMC_ASSIGN_OR_RETURN(Scalar entry, among(choice, *word, pointer));
       row.push_back(std::move(entry));
     }
     return std::optional<Row>(std::move(row));

@@ -81,17 +81,51 @@ void dropOwnFacts(Json &base) {
     base.erase(own);
   for (const char *format : {"config", "gguf"})
     if (base.contains(format) && base[format].is_object())
-      for (const char *own : {"architectures", "model_types"})
+      for (const char *own : {"architectures", "model_types", "recognised_by"})
         base[format].erase(own);
 }
 
-StatusOr<Json> withAncestors(const Files &files, const std::string &family, int depth = 0) {
+StatusOr<Json> withAncestors(const Files &files, const std::string &family, int depth = 0);
+
+// A part may refine the part of its name that another description has.
+Status inheritParts(const Files &files, const std::string &family, Json &json, int depth) {
+  for (const char *format : {"config", "gguf"}) {
+    const Json *rules = find(json, format), *parts = rules ? find(*rules, "parts") : nullptr;
+    if (!parts || !parts->is_object())
+      continue;
+    for (auto it = parts->begin(); it != parts->end(); ++it) {
+      const Json *parent = find(*it, "inherits");
+      if (!parent)
+        continue;
+      std::string where = family + ".json: /" + format + "/parts/" + it.key() + "/inherits";
+      if (!parent->is_string() || depth == maxAncestors)
+        return Status::error(where + " is " + brief(*parent) + ", expected the name of a description");
+      StatusOr<Json> from = withAncestors(files, parent->get<std::string>(), depth + 1);
+      if (!from.ok())
+        return from.status().inside(where);
+      const Json *others = find(*from, format), *base = others ? find(*others, "parts") : nullptr;
+      base = base ? find(*base, it.key()) : nullptr;
+      if (!base || !base->is_object())
+        return Status::error(where + ": '" + parent->get<std::string>() + "' has no such part");
+      Json merged = *base;
+      mergeEntries(merged, *it, 2);
+      merged.erase("inherits");
+      json[format]["parts"][it.key()] = std::move(merged);
+    }
+  }
+  return {};
+}
+
+StatusOr<Json> withAncestors(const Files &files, const std::string &family, int depth) {
   auto it = files.find(family);
   if (it == files.end())
     return Status::error("no model description for family '" + family + "'");
   const Json *parent = find(it->second, "inherits");
-  if (!parent)
-    return it->second;
+  if (!parent) {
+    Json own = it->second;
+    LLMC_RETURN_IF_ERROR(inheritParts(files, family, own, depth));
+    return own;
+  }
   if (!parent->is_string() || depth == maxAncestors)
     return Status::error(family + ".json: /inherits is " + brief(*parent) +
                          ", expected the name of a family, at most " + std::to_string(maxAncestors) + " deep");
@@ -100,6 +134,7 @@ StatusOr<Json> withAncestors(const Files &files, const std::string &family, int 
     return base.status().inside(family + ".json: /inherits");
   dropOwnFacts(*base);
   mergeEntries(*base, it->second, 0);
+  LLMC_RETURN_IF_ERROR(inheritParts(files, family, *base, depth));
   return base;
 }
 

@@ -31,6 +31,7 @@ struct LayerChoice {
   bool last = false, all = true;
   int64_t extra = 0;  // entries that a list may have behind those of the layers
   bool other = false; // the key of the list may hold something else
+  std::string member; // of the entries of a list of objects: "attention/no_op"
   std::string when;
 };
 
@@ -53,11 +54,26 @@ struct WeightRule {
     std::vector<std::string> dims;
     std::vector<std::optional<std::pair<std::string, std::string>>> take;
     std::vector<int64_t> order;
-    std::string map;
+    std::string map, type;
+    std::string constant, times; // expressions: a number or a list that stands for a tensor, and how often; empty: none
     bool prefix = true; // the name follows that of the layer
   };
   std::vector<Source> sources;
   bool inLayer = true; // used in a layer it is the layer's own
+};
+
+// A part of published models that is known and not run.
+struct PartRule {
+  struct Tensor {
+    std::vector<std::string> shape; // expressions
+    std::string type;               // empty: that of the model's weights
+  };
+  std::string key;    // of the config, stated where the model has the part; empty: always
+  std::string when;   // expression that has to be true as well; empty: none
+  std::string prefix; // of the names of its tensors
+  std::map<std::string, ValueRule> values; // their keys are looked up inside of `key`
+  std::map<std::string, Tensor> tensors;   // "{n}" in a name stands for each number below n
+  std::vector<std::pair<std::string, std::string>> operators; // name, what it computes
 };
 
 // A part of a model's wiring: statements that are evaluated in order; the last one without a name is the result.
@@ -69,6 +85,7 @@ struct Block {
 // A family as one format publishes it.
 struct FormatRules {
   std::vector<std::string> architectures, modelTypes;
+  std::vector<std::string> recognisedBy; // keys that a config which names neither has to state
   std::map<std::string, std::map<std::string, std::string>> nested;
   std::map<std::string, ValueRule> values;
   std::map<std::string, Json> mustEqual;
@@ -77,13 +94,12 @@ struct FormatRules {
   std::map<std::string, WeightRule> weights;
   std::map<std::string, std::vector<std::string>> otherPrefixes;
   std::map<std::string, std::string> ignored, ignoredTensors; // name, may end in * -> why
-  // Key of the config -> operators of the part that it describes, each with why it is not run.
-  std::map<std::string, std::vector<std::pair<std::string, std::string>>> missing;
+  std::map<std::string, PartRule> parts;
 };
 
 struct ModelDescription {
   std::string family;
-  std::map<std::string, Block> blocks;
+  std::map<std::string, Block> blocks; // none: the model is known and not run
   FormatRules config, gguf;
   const FormatRules &rules(ConfigFormat format) const { return format == ConfigFormat::Gguf ? gguf : config; }
 };

@@ -44,10 +44,22 @@ struct Fact {
   std::string origin; // "stated as /head_dim", "computed: hidden_size / num_attention_heads", "class default"
 };
 
-// A part of the published model that is known and not run.
+// What is known and not run.
 struct MissingPart {
   std::string name; // "vision: patch embedding", or a pattern of tensor names
   std::string reason;
+};
+
+// A part of the published model that is not run, as published tensors.
+struct PartTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::string type; // "I64"; empty: that of the model's weights
+};
+struct ModelPart {
+  std::string name; // "vision"
+  std::string prefix; // of names that belong to it, listed or not; may be empty
+  std::vector<PartTensor> tensors;
 };
 
 struct ModelSpec {
@@ -70,6 +82,9 @@ struct ModelSpec {
   std::vector<Fact> facts;
   std::vector<std::string> ignoredKeys, unknownKeys, notes;
   std::vector<MissingPart> missing;
+  std::vector<ModelPart> parts;
+  // False: the model is known and not run, all of it.
+  bool isWired() const { return !graph.kinds.empty(); }
 };
 
 } // namespace llmc

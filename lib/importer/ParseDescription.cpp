@@ -111,11 +111,12 @@ private:
 
   void readFormat(const Json &json, const std::string &pointer, FormatRules &rules) {
     if (!members(json, pointer,
-                 {"architectures", "model_types", "nested", "values", "must_equal", "per_layer", "ropes", "weights",
-                  "other_prefixes", "ignored", "ignored_tensors", "missing"}))
+                 {"architectures", "model_types", "recognised_by", "nested", "values", "must_equal", "per_layer", "ropes", "weights",
+                  "other_prefixes", "ignored", "ignored_tensors", "parts"}))
       return;
     rules.architectures = textsMember(json, pointer, "architectures");
     rules.modelTypes = textsMember(json, pointer, "model_types");
+    rules.recognisedBy = textsMember(json, pointer, "recognised_by");
     forEach(json, pointer, "nested", [&](const std::string &name, const Json &value, const std::string &at) {
       rules.nested[name] = textMap(value, at);
     });
@@ -136,11 +137,8 @@ private:
     forEach(json, pointer, "other_prefixes", [&](const std::string &name, const Json &value, const std::string &at) {
       rules.otherPrefixes[name] = texts(value, at);
     });
-    forEach(json, pointer, "missing", [&](const std::string &key, const Json &value, const std::string &at) {
-      if (!value.is_object())
-        return error(at, "is " + brief(value) + ", expected an object of operators and why each is not run");
-      for (auto it = value.begin(); it != value.end(); ++it)
-        rules.missing[key].emplace_back(it.key(), text(*it, at + "/" + it.key()));
+    forEach(json, pointer, "parts", [&](const std::string &name, const Json &value, const std::string &at) {
+      rules.parts[name] = readPart(value, at);
     });
     if (const Json *ignored = find(json, "ignored"))
       rules.ignored = textMap(*ignored, pointer + "/ignored");
@@ -185,6 +183,40 @@ private:
     return rule;
   }
 
+  PartRule readPart(const Json &json, const std::string &at) {
+    PartRule rule;
+    if (!members(json, at, {"inherits", "key", "when", "prefix", "values", "tensors", "operators"}))
+      return rule;
+    rule.key = textMember(json, at, "key");
+    rule.when = expressionMember(json, at, "when");
+    rule.prefix = textMember(json, at, "prefix");
+    forEach(json, at, "values", [&](const std::string &name, const Json &value, const std::string &where) {
+      rule.values[name] = readValue(name, value, where);
+    });
+    forEach(json, at, "tensors", [&](const std::string &name, const Json &value, const std::string &where) {
+      rule.tensors[name] = readPartTensor(value, where);
+    });
+    forEach(json, at, "operators", [&](const std::string &name, const Json &value, const std::string &where) {
+      rule.operators.emplace_back(name, text(value, where));
+    });
+    return rule;
+  }
+
+  PartRule::Tensor readPartTensor(const Json &json, const std::string &at) {
+    PartRule::Tensor tensor;
+    const Json *shape = &json;
+    if (json.is_object() && members(json, at, {"shape", "type"})) {
+      tensor.type = textMember(json, at, "type");
+      shape = find(json, "shape");
+    }
+    if (!shape || !shape->is_array())
+      error(at, "is " + brief(json) + ", expected the sizes of a tensor");
+    else
+      for (size_t i = 0; i < shape->size(); ++i)
+        tensor.shape.push_back(expression((*shape)[i], at + "/" + std::to_string(i)));
+    return tensor;
+  }
+
   std::vector<LayerChoice> readChoices(const Json &json, const std::string &at) {
     std::vector<LayerChoice> choices;
     if (!json.is_array()) {
@@ -204,7 +236,7 @@ private:
     LayerChoice choice;
     if (!members(json, at,
                  {"list", "letters", "yes", "no", "period", "last", "from", "as", "not", "all", "expression", "extra",
-                  "or_other", "when"}))
+                  "or_other", "when", "member"}))
       return choice;
     int stated = find(json, "all") ? 1 : 0;
     choice.all = flagMember(json, at, "all", true);
@@ -237,6 +269,7 @@ private:
       }
     choice.last = flagMember(json, at, "last", false);
     choice.when = textMember(json, at, "when");
+    choice.member = textMember(json, at, "member");
     return choice;
   }
 
@@ -314,12 +347,16 @@ private:
       return source;
     }
     if (!members(json, at,
-                 {"tensor", "rows", "unpermute", "stack", "dims", "take", "order", "map", "in_layer", "prefix"}))
+                 {"tensor", "rows", "unpermute", "stack", "dims", "take", "order", "map", "type", "in_layer", "prefix",
+                  "constant", "times"}))
       return source;
     source.tensor = textMember(json, at, "tensor");
-    if (source.tensor.empty())
-      error(at, "names no tensor");
+    source.constant = expressionMember(json, at, "constant");
+    source.times = expressionMember(json, at, "times");
+    if (source.tensor.empty() == source.constant.empty())
+      error(at, source.tensor.empty() ? "names no tensor" : "names a tensor and a constant; expected one of them");
     source.map = textMember(json, at, "map");
+    source.type = textMember(json, at, "type");
     source.unpermute = expressionMember(json, at, "unpermute");
     source.stack = expressionMember(json, at, "stack");
     rule.inLayer = flagMember(json, at, "in_layer", true);

@@ -1,6 +1,7 @@
 // resolveModel: choose the family, read the model-wide values and the facts of the layers, wire the graph, then account
 // for every key.
 #include "lib/importer/ResolveModel.h"
+#include "lib/importer/ModelParts.h"
 #include "lib/importer/Wiring.h"
 #include <algorithm>
 
@@ -73,6 +74,8 @@ std::set<std::string> mentionedKeys(const FormatRules &rules) {
     for (const LayerChoice &choice : entry.second)
       if (choice.kind == LayerChoice::Kind::List || choice.kind == LayerChoice::Kind::Letters)
         add(choice.name);
+  for (const auto &part : rules.parts)
+    add(part.second.key);
   for (const auto &[name, rope] : rules.ropes)
     for (const auto *keys : {&rope.objects, &rope.scaling, &rope.theta, &rope.partial, &rope.width,
                              &rope.originalContext, &rope.type, &rope.factor, &rope.magnitude})
@@ -165,12 +168,6 @@ Status readModel(ValueReader &values, ModelSpec &spec) {
   LLMC_ASSIGN_OR_RETURN(spec.quantization, values.word("quantization"));
   if (spec.quantization.empty())
     return {};
-  std::string known;
-  for (const std::string &method : knownQuantizations)
-    known += (known.empty() ? "" : ", ") + method;
-  if (!contains(knownQuantizations, spec.quantization))
-    return Status::error(values.label("quantization") + " '" + spec.quantization + "' is unknown (known = " + known +
-                         ")");
   std::string object = values.label("quantization");
   if (Stated found = values.stated(object.substr(0, object.find('/'))); found.json)
     spec.quantizationDetails = found.json->dump();
@@ -186,28 +183,40 @@ void addPrefixes(const FormatRules &rules, ModelSpec &spec) {
 }
 
 // Whether the model has tensors of that name: as the files say, or as the ignored keys of its config suggest.
-bool hasPart(const ValueReader &values, const std::string &pattern, const std::string &why) {
+bool hasPart(const ValueReader &values, const ModelSpec &spec, const std::string &pattern, const std::string &why) {
   const ConfigSource &source = values.source();
   if (std::optional<bool> stored = source.hasMatch(pattern))
     return *stored;
   if (why.rfind(textOnly, 0) != 0)
     return true;
+  if (!spec.parts.empty()) // they say it better
+    return false;
   for (const auto &[key, reason] : values.rules().ignored)
     if (const Json *stated = source.get(key); stated && stated->is_object() && reason.rfind(textOnly, 0) == 0)
       return true;
   return false;
 }
 
-// What is known and not run: the operators that the description lists for a key of the config, and tensors of which it
-// says so.
+// What is known and not run beside the parts: tensors of which the description says so.
 void listMissing(const ValueReader &values, ModelSpec &spec) {
-  for (const auto &[key, operators] : values.rules().missing)
-    if (const Json *stated = values.source().get(key); stated && !saysNothing(*stated))
-      for (const auto &[name, reason] : operators)
-        spec.missing.push_back({name, reason});
   for (const auto &[pattern, why] : values.rules().ignoredTensors)
-    if ((why.rfind(textOnly, 0) == 0 || why.find(notRun) != std::string::npos) && hasPart(values, pattern, why))
+    if ((why.rfind(textOnly, 0) == 0 || why.find(notRun) != std::string::npos) && hasPart(values, spec, pattern, why))
       spec.missing.push_back({pattern, why});
+}
+
+// How the weights are packed may be unknown without the config being unreadable.
+Status checkQuantization(ValueReader &values, UnknownKeys unknownKeys, ModelSpec &spec) {
+  if (spec.quantization.empty() || contains(knownQuantizations, spec.quantization))
+    return {};
+  if (unknownKeys == UnknownKeys::Report) {
+    spec.unknownKeys.push_back(values.stated(values.label("quantization")).pointer);
+    spec.notes.push_back("how '" + spec.quantization + "' packs weights is unknown; they count as plain ones");
+    return {};
+  }
+  std::string known;
+  for (const std::string &method : knownQuantizations)
+    known += (known.empty() ? "" : ", ") + method;
+  return Status::error(values.label("quantization") + " '" + spec.quantization + "' is unknown (known = " + known + ")");
 }
 
 Status refuseUnknown(const ModelSpec &spec, const ConfigSource &source) {
@@ -248,6 +257,12 @@ StatusOr<const ModelDescription *> selectFamily(const ModelDescriptions &descrip
       return &family;
     known.insert(known.end(), served.begin(), served.end());
   }
+  if (name.empty())
+    for (const ModelDescription &family : descriptions.families) {
+      const std::vector<std::string> &keys = family.rules(source.format()).recognisedBy;
+      if (!keys.empty() && std::all_of(keys.begin(), keys.end(), [&](const std::string &key) { return source.get(key); }))
+        return &family;
+    }
   if (name.empty() && source.get("peft_type"))
     return Status::error("this is an adapter; the base model is missing");
   if (name.empty())
@@ -264,15 +279,18 @@ StatusOr<ModelSpec> resolveModel(const ModelDescriptions &descriptions, const Co
   spec.architecture = source.architecture();
   ValueReader values(family->rules(source.format()), source, spec.facts);
   LLMC_RETURN_IF_ERROR(readModel(values, spec));
+  LLMC_RETURN_IF_ERROR(checkQuantization(values, unknownKeys, spec));
   compareTies(source, values, spec);
   LLMC_ASSIGN_OR_RETURN(LayerFacts facts, resolveLayerFacts(values, spec.layers, spec));
   LLMC_RETURN_IF_ERROR(checkEqual(values));
   addPrefixes(values.rules(), spec);
-  LLMC_RETURN_IF_ERROR(wireModel(*family, values, facts, spec));
-  if (spec.tiedHead) { // A head that is stored all the same is compared with the embedding, not refused.
+  if (!family->blocks.empty())
+    LLMC_RETURN_IF_ERROR(wireModel(*family, values, facts, spec));
+  if (spec.tiedHead && spec.isWired()) { // A head that is stored all the same is compared with the embedding, not refused.
     LLMC_ASSIGN_OR_RETURN(spec.tiedHeadTensor, WeightCatalog(values, spec).published("head"));
   }
   KeyAccount(values, spec).run();
+  LLMC_RETURN_IF_ERROR(resolveParts(values, spec));
   listMissing(values, spec);
   if (!spec.unknownKeys.empty() && unknownKeys == UnknownKeys::Refuse)
     return refuseUnknown(spec, source);

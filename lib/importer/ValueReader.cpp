@@ -161,6 +161,7 @@ StatusOr<ValueReader::Value> ValueReader::readRule(const ValueDefinition &defini
   }
   Stated first;
   Value value;
+  bool isAlias = false; // under another than the usual key
   for (const std::string &key : rule.keys) {
     Stated found = stated(key);
     first.isNull |= found.isNull;
@@ -170,11 +171,13 @@ StatusOr<ValueReader::Value> ValueReader::readRule(const ValueDefinition &defini
     if (first.json && !(other == value))
       return Status::error(first.pointer + " is " + brief(*first.json) + ", but " + found.pointer + " is " +
                            brief(*found.json) + "; both state the same fact");
-    if (!first.json)
+    if (!first.json) {
       first = found, value = other;
+      isAlias = key != rule.keys.front();
+    }
   }
   if (first.json) {
-    origin = "stated as " + first.pointer;
+    origin = (isAlias ? "aliased: stated as " : "stated as ") + first.pointer;
     return value;
   }
   if (first.isNull && rule.onNull) {

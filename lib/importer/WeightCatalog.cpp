@@ -1,5 +1,6 @@
 #include "lib/importer/WeightCatalog.h"
 #include "lib/importer/files/TensorType.h"
+#include <algorithm>
 #include <cmath>
 
 namespace llmc {
@@ -26,6 +27,20 @@ StatusOr<int64_t> wholeNumber(const std::string &expression, const std::string &
       std::fabs(value->number) > 9e15)
     return Status::error(tensor + ": " + expression + " is " + value->print() + ", expected a whole number");
   return static_cast<int64_t>(value->number);
+}
+
+// "constant [1,0] 8"
+StatusOr<std::string> constantOf(const WeightRule::Source &rule, const ScalarLookup &lookup) {
+  LLMC_ASSIGN_OR_RETURN(Scalar value, evaluateScalar(rule.constant, lookup));
+  Json list = value.kind == Scalar::Kind::List ? value.list : Json::array({value.number});
+  if (value.kind == Scalar::Kind::Word || list.empty() ||
+      !std::all_of(list.begin(), list.end(), [](const Json &each) { return each.is_number(); }))
+    return Status::error("constant " + rule.constant + " is " + value.print() + ", expected numbers");
+  int64_t times = 1;
+  if (!rule.times.empty()) {
+    LLMC_ASSIGN_OR_RETURN(times, wholeNumber(rule.times, "constant " + rule.constant, lookup));
+  }
+  return std::string(constantPrefix) + list.dump() + " " + std::to_string(times);
 }
 
 } // namespace
@@ -93,6 +108,10 @@ StatusOr<std::vector<WeightSource>> WeightCatalog::sourcesOf(const std::string &
 StatusOr<WeightSource> WeightCatalog::sourceOf(const WeightRule::Source &rule, int64_t layer,
                                                const ScalarLookup &lookup) const {
   WeightSource source;
+  if (!rule.constant.empty()) {
+    LLMC_ASSIGN_OR_RETURN(source.tensor, constantOf(rule, lookup));
+    return source;
+  }
   source.tensor = rule.tensor;
   if (auto prefix = values_.rules().weights.find("layer_prefix");
       layer >= 0 && rule.prefix && prefix != values_.rules().weights.end())
@@ -139,6 +158,7 @@ StatusOr<WeightSource> WeightCatalog::sourceOf(const WeightRule::Source &rule, i
   }
   source.order = rule.order;
   source.map = rule.map;
+  source.type = rule.type;
   return source;
 }
 

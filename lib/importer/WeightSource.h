@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace llmc {
+
+inline constexpr std::string_view constantPrefix = "constant ";
 
 // The elements of one tensor are seen as `dims`, a range of each dimension is taken, and the dimensions are put in
 // `order`; with `stack`, the results of all tensors follow each other along a new first dimension. The result is
@@ -25,8 +28,11 @@ struct WeightSource {
   // Rotary heads of this many rows whose pairs are stored side by side: within each head, rows 2i and 2i + 1 of the
   // source become rows i and i + unpermuteHeadRows / 2 of the weight. 0: rows stay as published.
   int64_t unpermuteHeadRows = 0;
+  std::string type = {}; // always published in this one ("F32"), whatever that of the others; for reports
 
   int64_t numTensors() const { return stack > 0 ? stack : 1; }
+  // Numbers that the description states and no file holds: "constant [1,0] 8" is that list eight times.
+  bool isConstant() const { return tensor.rfind(constantPrefix, 0) == 0; }
   // The published name of one of them.
   std::string tensorAt(int64_t expert) const;
 };

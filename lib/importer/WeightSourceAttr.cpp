@@ -8,6 +8,8 @@ namespace llmc {
 namespace {
 
 std::string typesOf(const WeightSource &source, const StorageTypeOf &storageTypeOf) {
+  if (source.isConstant())
+    return "F32";
   SmallVector<std::string> types;
   for (int64_t i = 0; i < source.numTensors(); ++i)
     if (std::string type = storageTypeOf(source.tensorAt(i)); !type.empty() && !llvm::is_contained(types, type))

@@ -119,15 +119,17 @@ StatusOr<Report> reportOf(const CoverageCommand &command) {
   LLMC_ASSIGN_OR_RETURN(Model model, openModel(command.model, command.compile.models));
   CompileOptions options = command.compile;
   options.stopAfter = "import";
-  LLMC_ASSIGN_OR_RETURN(CompiledModule imported, buildAndLower(model, options));
-  options.stopAfter = "forms";
-  LLMC_ASSIGN_OR_RETURN(CompiledModule formed, buildAndLower(model, options));
   int64_t depth = command.depth > 0 ? command.depth : std::min<int64_t>(4096, model.spec.context);
   Report report;
   report.target = target.name;
   report.steps = {{command.rows, depth}, {command.prefill, command.prefill}};
-  report.operators = coverageOf(*imported.module, report.steps);
-  report.weights = weightCoverageOf(*formed.module);
+  if (model.spec.isWired()) {
+    LLMC_ASSIGN_OR_RETURN(CompiledModule imported, buildAndLower(model, options));
+    options.stopAfter = "forms";
+    LLMC_ASSIGN_OR_RETURN(CompiledModule formed, buildAndLower(model, options));
+    report.operators = coverageOf(*imported.module, report.steps);
+    report.weights = weightCoverageOf(*formed.module);
+  }
   report.parts = model.spec.missing;
   return report;
 }

@@ -68,6 +68,7 @@ StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions 
   LLMC_RETURN_IF_ERROR(checkPhase(options.stopAfter, "--stop-after", ends));
   for (const std::string &phase : options.without)
     LLMC_RETURN_IF_ERROR(checkPhase(phase, "--without"));
+  LLMC_RETURN_IF_ERROR(checkWired(model));
   CompiledModule result;
   result.context = makeContext();
   DiagnosticCollector diagnostics(result.context.get(), options.verbose);

@@ -13,4 +13,12 @@ StatusOr<Model> openModel(const std::string &path, const std::string &descriptio
   return Model{std::move(files), std::move(spec), std::move(generation), std::move(stored)};
 }
 
+Status checkWired(const Model &model) {
+  const ModelSpec &spec = model.spec;
+  if (spec.isWired())
+    return {};
+  std::string why = spec.missing.empty() ? "" : "; missing first: " + spec.missing.front().name + " (" + spec.missing.front().reason + ")";
+  return Status::error(model.files.path() + ": family '" + spec.family + "' is known and not run" + why);
+}
+
 } // namespace llmc

@@ -17,4 +17,7 @@ struct Model {
 StatusOr<Model> openModel(const std::string &path, const std::string &descriptions = "",
                           UnknownKeys unknownKeys = UnknownKeys::Refuse);
 
+/// An error that says why, where the model is known and not run.
+Status checkWired(const Model &model);
+
 } // namespace llmc

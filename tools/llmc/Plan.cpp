@@ -139,7 +139,7 @@ StatusOr<MemoryPlan> estimateMemoryOf(const Model &model, const CompileOptions &
   StateBytes state = stateBytes(model.spec); // caches as bfloat16
   plan.kv = static_cast<uint64_t>(static_cast<double>(state.perToken) / 2 * cacheElementBytes(options) *
                                   static_cast<double>(page * plan.limits.numPages));
-  plan.state = state.perSequence * static_cast<uint64_t>(plan.limits.maxSequences);
+  plan.state = 4 * state.recurrentElements * static_cast<uint64_t>(plan.limits.maxSequences); // programs keep float32
   plan.logits = static_cast<uint64_t>(plan.limits.maxLogitRows) * static_cast<uint64_t>(model.spec.vocabulary) * 4;
   return plan;
 }
@@ -147,6 +147,7 @@ StatusOr<MemoryPlan> estimateMemoryOf(const Model &model, const CompileOptions &
 StatusOr<MemoryPlan> planMemoryOf(const Model &model, const CompileOptions &options, int64_t workers) {
   LLMC_RETURN_IF_ERROR(findCpuTarget(options.target).status());
   LLMC_RETURN_IF_ERROR(contextOf(model, options).status());
+  LLMC_RETURN_IF_ERROR(checkWired(model));
   const std::string packed = packedNote(model, options);
   StatusOr<Manifest> manifest = planModel(model, options);
   if (!manifest.ok())

@@ -11,6 +11,9 @@ std::set<std::string> namesOf(const ModelSpec &spec) {
   std::set<std::string> names;
   for (const ExpectedTensor &tensor : expectedTensors(spec))
     names.insert(tensor.name);
+  for (const ModelPart &part : spec.parts)
+    for (const PartTensor &tensor : part.tensors)
+      names.insert(tensor.name);
   return names;
 }
 
@@ -40,8 +43,12 @@ TEST(CompareNames, ALineForNamesThatDifferInNumbers) {
 TEST(CompareNames, IgnoredTensorsAndOtherSpellings) {
   ModelSpec spec = resolved("published/gemma-3-4b");
   std::set<std::string> names = namesOf(spec);
-  names.insert("vision_tower.vision_model.encoder.layers.0.layer_norm1.weight");
+  names.insert("model.vision_tower.vision_model.encoder.layers.0.layer_norm1.weight");
   EXPECT_TRUE(compareNames(spec, names).empty());
+  // A part that lists its tensors has no others.
+  names.insert("vision_tower.vision_model.encoder.layers.0.layer_norm3.weight");
+  ASSERT_EQ(compareNames(spec, names).size(), 1u);
+  EXPECT_EQ(compareNames(spec, names)[0].pattern, "vision_tower.vision_model.encoder.layers.*.layer_norm3.weight");
 }
 
 TEST(CompareNames, CodesStandForWeightsOnlyInPackedFiles) {

@@ -55,7 +55,9 @@ TEST(Inspect, StateOfMixedLayers) {
   ModelSpec spec = resolvedTiny(family);
   StateBytes bytes = stateBytes(spec);
   EXPECT_EQ(bytes.perToken, 2u * 2 * 3 * 2);                  // 2 layers x 2 heads x 3 channels x bfloat16
-  EXPECT_EQ(bytes.perSequence, 2u * (6 * 3 + 2 * 3 * 3) * 4); // 2 layers x (6 x 3 of the conv + 2 x 3 x 3) x float32
+  // 2 layers x (6 x 3 inputs of the convolution, bfloat16, and 2 x 3 x 3 sums, float32)
+  EXPECT_EQ(bytes.perSequence, 2u * (6 * 3 * 2 + 2 * 3 * 3 * 4));
+  EXPECT_EQ(bytes.recurrentElements, 2u * (6 * 3 + 2 * 3 * 3));
   EXPECT_EQ(inspectToJson(spec)["latent_attention"], true);
 }
 
@@ -78,7 +80,7 @@ TEST(Inspect, Json) {
   Json json = inspectToJson(resolved("published/llama-3.2-1b"));
   EXPECT_EQ(json["family"], "llama");
   EXPECT_EQ(json["architecture"], "LlamaForCausalLM");
-  EXPECT_EQ(json["parameters"].dump(), R"({"total":1235814400,"active":1235814400})");
+  EXPECT_EQ(json["parameters"].dump(), R"({"total":1235814400,"active":1235814400,"text":1235814400})");
   EXPECT_EQ(json["bytes"], 2 * 1235814400ull); // bfloat16
   EXPECT_EQ(json["layers"].size(), 1u);
   EXPECT_EQ(json["layers"][0]["kind"], "full_attention");
@@ -117,15 +119,16 @@ TEST(Inspect, ATiedEmbeddingIsAHead) {
 
 TEST(Inspect, PartsThatAreNotRun) {
   Json family = tinyFamily();
-  family["config"]["missing"] = {{"architectures", {{"vision: patch_embedding", "text only: linear"}}},
-                                 {"no_such_key", {{"audio: conv", "text only"}}}};
+  family["config"]["parts"] = {
+      {"vision", {{"key", "architectures"}, {"operators", {{"patch_embedding", "linear"}}}}},
+      {"audio", {{"key", "no_such_key"}, {"operators", {{"conv", "over time"}}}}}};
   family["config"]["ignored_tensors"] = {{"mtp.*", "layers that predict more tokens are not run"},
                                          {"*.buffer", "computed"},
                                          {"vision.*", "text only, no image input"}};
   std::vector<MissingPart> missing = resolvedTiny(family).missing;
-  ASSERT_EQ(missing.size(), 2u) << "no key of the config is ignored as of a vision tower";
+  ASSERT_EQ(missing.size(), 2u) << "a part that is described says more than the names of its tensors";
   EXPECT_EQ(missing[0].name, "vision: patch_embedding");
-  EXPECT_EQ(missing[0].reason, "text only: linear");
+  EXPECT_EQ(missing[0].reason, "linear");
   EXPECT_EQ(missing[1].name, "mtp.*");
 }
 

@@ -1,5 +1,6 @@
 // Published configs and shrunk ones to facts.
 #include "lib/importer/Inspect.h"
+#include "lib/importer/StoredForms.h"
 #include "test/lib/importer/ImporterTesting.h"
 #include <cmath>
 
@@ -11,7 +12,7 @@ namespace {
 struct Published {
   const char *name;
   const char *family;
-  uint64_t parameters; // each tensor once, as published; gemma-3-4b: without the image part
+  uint64_t parameters; // of the text, each tensor once
   int64_t heads, kvHeads, headDim;
   bool tied;
 };
@@ -75,7 +76,7 @@ TEST(ResolveModel, PublishedModels) {
     if (spec.layers == 0)
       continue;
     EXPECT_EQ(spec.family, model.family);
-    EXPECT_EQ(countParameters(spec).total, model.parameters);
+    EXPECT_EQ(countParameters(spec).text, model.parameters);
     GraphValue query = operandOf(kindOf(spec), "attention", 0), cache = operandOf(kindOf(spec), "attention", 1);
     EXPECT_EQ(query.heads, model.heads);
     EXPECT_EQ(query.channels, model.headDim);
@@ -292,4 +293,62 @@ TEST(ResolveModel, UnknownKeysMayBeReportedInstead) {
       resolveModel(descriptions(), HuggingFaceConfig(changed("llama-2", {{"twist", 3}})), UnknownKeys::Report);
   ASSERT_TRUE(spec.ok());
   EXPECT_EQ(spec->unknownKeys, std::vector<std::string>{"/twist"});
+}
+
+TEST(ResolveModel, KimiK3SpellsItsOwnKeys) {
+  ModelSpec spec = resolved("published/kimi-k3");
+  ParameterCounts counts = countParameters(spec);
+  EXPECT_EQ(counts.total, 2'779'931'834'976u); // with the image tower, as published; a latent width left out doubles it
+  EXPECT_EQ(counts.active, 104'189'598'304u);
+  int64_t delta = 0, latent = 0;
+  for (int kind : spec.graph.kindOfLayer) {
+    const std::string &name = spec.graph.kinds[static_cast<size_t>(kind)].name;
+    delta += name.rfind("delta_attention", 0) == 0;
+    latent += name.rfind("latent_attention", 0) == 0;
+  }
+  EXPECT_EQ(delta, 69);
+  EXPECT_EQ(latent, 24);
+  StateBytes state = stateBytes(spec);
+  EXPECT_EQ(state.perToken, 24u * 576 * 2);
+  EXPECT_EQ(state.perSequence, 69u * (96 * 128 * 128 * 4 + 3 * 3 * 96 * 128 * 2)); // 428.6 MiB
+  StoredTotals stored = storedTotals(spec);
+  EXPECT_EQ(stored.tensors, 497'220u);
+  EXPECT_EQ(stored.bytes, 1'560'860'324'864u);
+}
+
+TEST(ResolveModel, LayersWithoutAttentionOrOfAnotherWidth) {
+  auto block = [](const Json &heads, bool attends, const Json &ratio, bool feeds) {
+    return Json{{"attention", {{"n_heads_in_group", heads}, {"no_op", !attends}, {"replace_with_linear", false},
+                               {"window_length", nullptr}, {"num_sink_tokens", nullptr}}},
+                {"ffn", {{"ffn_mult", ratio}, {"no_op", !feeds}, {"replace_with_linear", false}}}};
+  };
+  Json config = changed("llama-3.2", {{"architectures", {"DeciLMForCausalLM"}}, {"intermediate_size", nullptr},
+                                      {"num_key_value_heads", nullptr}, {"num_hidden_layers", 3}, {"tie_word_embeddings", false}});
+  config["block_configs"] = {block(2, true, 5.25, true), block(nullptr, false, 2.625, true), block(4, true, nullptr, false)};
+  ModelSpec spec = resolved(config);
+  ASSERT_EQ(spec.graph.kindOfLayer, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(spec.graph.kinds[1].name, "no_attention_mlp");
+  EXPECT_TRUE(nodesOf(kindOf(spec, 1), "attention").empty());
+  EXPECT_EQ(nodesOf(kindOf(spec, 2), "gated_activation").size(), 0u);
+  EXPECT_EQ(operandOf(kindOf(spec, 0), "attention", 1).state.heads, 2);
+  config["block_configs"][1]["attention"].erase("no_op");
+  EXPECT_NE(errorOf(config).find("/block_configs/1/attention/no_op is absent"), std::string::npos);
+  config["block_configs"][1]["attention"]["no_op"] = true;
+  config["block_configs"][0]["attention"]["num_sink_tokens"] = 4;
+  EXPECT_NE(errorOf(config).find("num_sink_tokens is 4"), std::string::npos);
+}
+
+TEST(ResolveModel, KnownAndNotRun) {
+  ModelSpec draft = resolved("published/qwen3-8b-dflash-draft");
+  EXPECT_FALSE(draft.isWired());
+  // Five layers of 192.9 M and the projection of five hidden states; embedding and head are another model's.
+  EXPECT_EQ(countParameters(draft).total, 5u * (4096 * 128 * (32 + 8 + 8 + 32) + 2 * 128 + 3 * 4096 * 12288 + 2 * 4096) +
+                                              5u * 4096 * 4096 + 2 * 4096);
+  EXPECT_EQ(draft.missing.front().name, "draft: target_hidden");
+  EXPECT_EQ(resolved("published/zamba2-2.7b-native").family, "zamba2-native");
+}
+
+TEST(ResolveModel, AFactSaysWhetherItsKeyIsTheUsualOne) {
+  EXPECT_EQ(factOf(resolved("published/qwen3-0.6b"), "weight_type"), "bfloat16 (aliased: stated as /torch_dtype)");
+  EXPECT_EQ(factOf(resolved("llama-2"), "hidden"), "64 (stated as /hidden_size)");
 }

@@ -148,3 +148,15 @@ TEST(WeightCatalog, Errors) {
             "layers.0.x.weight: hidden / 3 is 2.6666666666666665, expected a whole number");
   EXPECT_EQ(catalog.declare("braces", 0, {8}), "'layers.0.x.{nowhere}.weight': the description has no value 'nowhere'");
 }
+
+TEST(WeightCatalog, NumbersThatNoFileHolds) {
+  Catalog catalog({{"shift", {{"constant", "pattern"}, {"times", "hidden"}}}, {"depth", {{"constant", "-(layer + 0.5)"}}}},
+                  {{"pattern", {{"value", {1, 0}}}}});
+  EXPECT_EQ(catalog.declare("shift", 1, {8, 2}), "layers.1.shift");
+  EXPECT_EQ(catalog.source().tensor, "constant [1,0] 8");
+  EXPECT_TRUE(catalog.source().isConstant());
+  EXPECT_EQ(catalog.declare("depth", 1, {1}), "layers.1.depth");
+  EXPECT_EQ(catalog.source().tensor, "constant [-1.5] 1");
+  Catalog word({{"shift", {{"constant", "'word'"}}}});
+  EXPECT_EQ(word.declare("shift", 1, {8}), "constant 'word' is 'word', expected numbers");
+}

@@ -57,3 +57,23 @@ TEST(ModelTensors, BlocksAreTheStoredBytes) {
   EXPECT_EQ(tensors.readBlocks("m", 6, 2, bytes).message(), "tensor 'm': has 24 bytes, 8 from byte 24 are asked for");
   EXPECT_FALSE(tensors.readBlocks("m", 0, 4, bytes).ok()); // 16 bytes
 }
+
+TEST(ModelTensors, ConstantsAreInNoFile) {
+  StatusOr<ModelFiles> files = ModelFiles::open(writeModel());
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  ModelTensors tensors(*files);
+  EXPECT_EQ(tensors.info("constant [0.5,0.25] 1")->shape, (std::vector<int64_t>{2}));
+  StatusOr<TensorInfo> info = tensors.info("constant [1,0] 3");
+  ASSERT_TRUE(info.ok()) << info.status().message();
+  EXPECT_EQ(info->shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(info->type, TensorType::F32);
+  float values[3];
+  ASSERT_TRUE(tensors.readValues("constant [1,0] 3", 2, 3, values).ok());
+  EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{1, 0, 1}));
+  std::vector<uint8_t> bytes(4);
+  ASSERT_TRUE(tensors.readBlocks("constant [1,0] 3", 4, 1, bytes).ok());
+  std::memcpy(values, bytes.data(), 4);
+  EXPECT_EQ(values[0], 1.0f);
+  for (const char *bad : {"constant [1,0]", "constant 1 0", "constant [] 1", "constant [1] 0", "constant "})
+    EXPECT_FALSE(tensors.info(bad).ok()) << bad;
+}
