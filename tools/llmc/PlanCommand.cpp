@@ -14,6 +14,7 @@ namespace {
 struct Change {
   std::string flags; // "--weights int4"
   uint64_t total;
+  bool weightsAlone = false; // too large already, so the rest was not planned
 };
 
 struct Report {
@@ -67,10 +68,17 @@ StatusOr<Report> reportOf(const PlanCommand &command) {
   if (report.fits())
     return report;
   for (const auto &[flags, options] : smallerOptions(command.compile, report.plan)) {
-    // What was an estimate stays one: the missing kernel is missing with other options too.
+    // What was an estimate stays one: the missing kernel is missing with other options too. A plan of many layers takes
+    // half a second, so none is made to find out what the weights tell.
     const std::string &reason = report.plan.estimatedBecause;
-    LLMC_ASSIGN_OR_RETURN(MemoryPlan plan, reason.empty() ? planMemoryOf(model, options, workers)
-                                                          : estimateMemoryOf(model, options, workers, reason));
+    LLMC_ASSIGN_OR_RETURN(MemoryPlan plan, estimateMemoryOf(model, options, workers, reason));
+    if (plan.weights > report.limit) {
+      report.changes.push_back({flags, plan.weights, true});
+      continue;
+    }
+    if (reason.empty()) {
+      LLMC_ASSIGN_OR_RETURN(plan, planMemoryOf(model, options, workers));
+    }
     report.changes.push_back({flags, plan.total()});
     if (plan.total() <= report.limit)
       break;
@@ -82,7 +90,10 @@ Json jsonOf(const PlanCommand &command, const Report &report) {
   const MemoryPlan &plan = report.plan;
   Json changes = Json::array();
   for (const Change &change : report.changes)
-    changes.push_back({{"flags", change.flags}, {"total", change.total}, {"fits", change.total <= report.limit}});
+    changes.push_back({{"flags", change.flags},
+                       {"total", change.total},
+                       {"weights_alone", change.weightsAlone},
+                       {"fits", change.total <= report.limit}});
   Json rank = {{"weights", plan.weights}, {"activations", plan.activations},
                {"scratch", plan.scratch}, {"collectives", 0},
                {"kv", plan.kv},           {"state", plan.state},
@@ -131,7 +142,8 @@ std::string textOf(const PlanCommand &command, const Report &report) {
     text += "weights stay in their file, in small pages: they are few, or a copy leaves too little memory\n";
   }
   for (const Change &change : report.changes)
-    text += line(change.total <= report.limit ? "would fit" : "too large", change.total, "with " + change.flags);
+    text += line(change.total <= report.limit ? "would fit" : "too large", change.total,
+                 (change.weightsAlone ? "by the weights alone, with " : "with ") + change.flags);
   return text;
 }
 
