@@ -82,7 +82,7 @@ def ChooseWeightFormsPass : Pass<"llmc-choose-weight-forms", "::mlir::ModuleOp">
     ```
     After:
     ```mlir
-    llm.weight @w : !llm.weight<32x64, bf16> from [{tensor = "w", type = "BF16"} ] {reason = "stored as BF16, kept exactly"}
+    llm.weight @w : !llm.weight<32x64, bf16> from [{tensor = "w", type = "BF16"} ] {fate = "kept", reason = "stored as BF16, kept exactly"}
     func.func @step(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
       %w = llm.use_weight @w : !llm.weight<32x64, bf16>
       %y = llm.linear %x, %w : tensor<?x64xf32>, !llm.weight<32x64, bf16> -> tensor<?x32xf32>
@@ -102,19 +102,19 @@ def LowerKvToPagesPass : Pass<"llmc-lower-kv-to-pages", "::mlir::ModuleOp"> {
     target multiplies pairs, which rounds queries and probabilities of attention too (tile.attend).
     Before:
     ```mlir
-    llm.state @kv : !llm.kv<1x16xf32>
-    func.func @step(%k: tensor<?x1x16xf32>, %batch: !llm.batch) {
-      %kv = llm.use_state @kv : !llm.kv<1x16xf32>
-      %grown = llm.kv_append %kv, %k, %k, %batch : !llm.kv<1x16xf32>, tensor<?x1x16xf32>
+    llm.state @kv : !llm.kv<1x17xf32>
+    func.func @step(%k: tensor<?x1x17xf32>, %batch: !llm.batch) {
+      %kv = llm.use_state @kv : !llm.kv<1x17xf32>
+      %grown = llm.kv_append %kv, %k, %k, %batch : !llm.kv<1x17xf32>, tensor<?x1x17xf32>
       return
     }
     ```
     After:
     ```mlir
-    llm.state @kv : !llm.kv<1x16xbf16, page = 64, panel = 16>
-    func.func @step(%k: tensor<?x1x16xf32>, %batch: !llm.batch) {
-      %kv = llm.use_state @kv : !llm.kv<1x16xbf16, page = 64, panel = 16>
-      %grown = llm.kv_append %kv, %k, %k, %batch : !llm.kv<1x16xbf16, page = 64, panel = 16>, tensor<?x1x16xf32>
+    llm.state @kv : !llm.kv<1x17xbf16, page = 64, panel = 16>
+    func.func @step(%k: tensor<?x1x17xf32>, %batch: !llm.batch) {
+      %kv = llm.use_state @kv : !llm.kv<1x17xbf16, page = 64, panel = 16>
+      %grown = llm.kv_append %kv, %k, %k, %batch : !llm.kv<1x17xbf16, page = 64, panel = 16>, tensor<?x1x17xf32>
       return
     }
     ```
