@@ -1,6 +1,7 @@
 """config.py MODEL WORK: a config.json that is no config, or whose numbers no model can have, is an error of one line."""
 import json
 import pathlib
+import subprocess
 import sys
 
 from rejection import Case, finish
@@ -32,7 +33,13 @@ text("17 MiB", [], json.dumps(config)[:-1] + " " * (17 << 20) + "}")
 keys("architecture misspelt", ["LlamaForCausalLN", "LlamaForCausalLM"], architectures=["LlamaForCausalLN"], model_type="lama")
 keys("architecture unknown", ["XyzForCausalLM", "nearest = GlmForCausalLM", "are known"], architectures=["XyzForCausalLM"], model_type="xyz")
 keys("architecture a number", [], architectures=[7], model_type=7)
-keys("quantisation unknown", ["squeeze"], quantization_config={"quant_method": "squeeze", "bits": 3})
+
+# Weights that nobody can read are refused; the rest of the config may be looked at, and says which key is unknown.
+packed = Case(work, "quantisation unknown", model)
+(packed.model / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "squeeze", "bits": 3}}))
+packed.rejects(["config.json", "squeeze"])
+inspected = subprocess.run(["llmc", "inspect", packed.model, "--json"], capture_output=True, text=True, check=True)
+assert json.loads(inspected.stdout)["unknown_keys"] == ["/quantization_config/quant_method"], inspected.stdout
 
 for value in (0, -1, 1e99, "32", None, [], 2.5, 1 << 63, True):
     for key in ("num_attention_heads", "hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size"):
