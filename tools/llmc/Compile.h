@@ -20,6 +20,9 @@ struct CompiledModule {
 // model's own words.
 StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options);
 
+// The element type of caches: as asked for, else f32 beside f32 weights and bf16 beside others.
+std::string cacheElementOf(const CompileOptions &options);
+
 // Positions a sequence may have: as asked for, else the model's, at most 8192.
 StatusOr<int64_t> contextOf(const Model &model, const CompileOptions &options);
 

@@ -30,7 +30,7 @@ PhaseOptions phaseOptions(const CompileOptions &options) {
   PhaseOptions phases;
   phases.weights = options.weights;
   phases.activations = options.activations;
-  phases.kvElement = !options.kv.empty() ? options.kv : options.weights == "f32" ? "f32" : "bf16";
+  phases.kvElement = cacheElementOf(options);
   phases.target = options.target;
   phases.maxTokens = options.maxTokens;
   phases.without = options.without;
@@ -61,6 +61,10 @@ Status dump(const std::string &folder, size_t index, const std::string &phase, M
 }
 
 } // namespace
+
+std::string cacheElementOf(const CompileOptions &options) {
+  return !options.kv.empty() ? options.kv : options.weights == "f32" ? "f32" : "bf16";
+}
 
 StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options) {
   std::vector<std::string> ends = phaseNames();

@@ -42,7 +42,7 @@ uint64_t weightBytes(const ModelSpec &spec, const WeightSpec &weight, const std:
 }
 
 double cacheElementBytes(const CompileOptions &options) {
-  std::string kv = !options.kv.empty() ? options.kv : options.weights == "f32" ? "f32" : "bf16";
+  const std::string kv = cacheElementOf(options);
   return kv == "f32" ? 4 : kv == "int8" ? 1 : 2;
 }
 

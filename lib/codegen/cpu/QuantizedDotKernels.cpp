@@ -43,7 +43,6 @@ struct GroupKernel {
   SmallVector<Value> sumsVnni(Value group, Value codesAt);
   SmallVector<Value> sumsBytes(Value group, Value codesAt, Plane plane);
   SmallVector<Value> sumsNibbles(Value group, Value codesAt, Plane plane);
-  Value join(Value high, Value low) { return joinPlanes(k, layout, high, low); }
   // Takes the zero point of the weights back.
   Value start(int64_t r, Value groupIndex) {
     return k.broadcast(k.load(k.i32Type, k.at(row(r), k.add(k.mul(groupIndex, 4), layout.startAt))), lanes);
@@ -72,7 +71,7 @@ SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt) {
     }
   }
   for (int64_t r = 0; hasLow() && r < rows; ++r)
-    high[r] = join(high[r], low[r]);
+    high[r] = joinPlanes(k, layout, high[r], low[r]);
   return high;
 }
 
@@ -131,7 +130,7 @@ SmallVector<Value> GroupKernel::sums(Value group, Value codesAt, Value groupInde
     sums = sumsOf(Plane::High);
     if (hasLow())
       for (auto [sum, low] : llvm::zip_equal(sums, sumsOf(Plane::Low)))
-        sum = join(sum, low);
+        sum = joinPlanes(k, layout, sum, low);
     if (bytes) // these kernels make the weights signed themselves
       return sums;
   }
