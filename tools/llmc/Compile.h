@@ -6,6 +6,7 @@
 #include "runtime/artifact/Manifest.h"
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Model.h"
+#include <functional>
 #include <memory>
 
 namespace llmc {
@@ -16,9 +17,12 @@ struct CompiledModule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-// Imports `model` and runs the phases up to options.stopAfter, dumping each where asked. Errors carry the place in the
-// model's own words.
-StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options);
+// Looks at the module as a phase leaves it.
+using AfterPhase = std::function<void(const std::string &phase, mlir::ModuleOp module)>;
+
+// Imports `model` and runs the phases up to options.stopAfter, dumping each where asked and showing it to `after`. Errors
+// carry the place in the model's own words.
+StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options, const AfterPhase &after = {});
 
 // The element type of caches: as asked for, else f32 beside f32 weights and bf16 beside others.
 std::string cacheElementOf(const CompileOptions &options);

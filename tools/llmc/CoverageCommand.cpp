@@ -118,16 +118,17 @@ StatusOr<Report> reportOf(const CoverageCommand &command) {
   LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(command.compile.target));
   LLMC_ASSIGN_OR_RETURN(Model model, openModel(command.model, command.compile.models));
   CompileOptions options = command.compile;
-  options.stopAfter = "import";
+  options.stopAfter = "forms";
   int64_t depth = command.depth > 0 ? command.depth : std::min<int64_t>(4096, model.spec.context);
   Report report;
   report.target = target.name;
   report.steps = {{command.rows, depth}, {command.prefill, command.prefill}};
   if (model.spec.isWired()) {
-    LLMC_ASSIGN_OR_RETURN(CompiledModule imported, buildAndLower(model, options));
-    options.stopAfter = "forms";
-    LLMC_ASSIGN_OR_RETURN(CompiledModule formed, buildAndLower(model, options));
-    report.operators = coverageOf(*imported.module, report.steps);
+    auto countOperators = [&](const std::string &phase, mlir::ModuleOp module) {
+      if (phase == "import")
+        report.operators = coverageOf(module, report.steps);
+    };
+    LLMC_ASSIGN_OR_RETURN(CompiledModule formed, buildAndLower(model, options, countOperators));
     report.weights = weightCoverageOf(*formed.module);
   }
   report.parts = model.spec.missing;

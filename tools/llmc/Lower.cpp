@@ -66,7 +66,7 @@ std::string cacheElementOf(const CompileOptions &options) {
   return !options.kv.empty() ? options.kv : options.weights == "f32" ? "f32" : "bf16";
 }
 
-StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options) {
+StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options, const AfterPhase &after) {
   std::vector<std::string> ends = phaseNames();
   ends.push_back(emitPhase);
   LLMC_RETURN_IF_ERROR(checkPhase(options.stopAfter, "--stop-after", ends));
@@ -93,6 +93,8 @@ StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions 
                                     [&](const std::string &phase, ModuleOp module) {
                                       if (!options.dumpPhases.empty())
                                         dumped = dump(options.dumpPhases, index++, phase, module);
+                                      if (after)
+                                        after(phase, module);
                                       return success(dumped.ok());
                                     });
   LLMC_RETURN_IF_ERROR(dumped);
