@@ -68,8 +68,8 @@ StatusOr<Report> reportOf(const PlanCommand &command) {
   if (report.fits())
     return report;
   for (const auto &[flags, options] : smallerOptions(command.compile, report.plan)) {
-    // What was an estimate stays one: the missing kernel is missing with other options too. A plan of many layers takes
-    // half a second, so none is made to find out what the weights tell.
+    // What was an estimate stays one: the missing kernel is missing with other options too. The weights are added up at
+    // once, so no plan is made to find out what they tell.
     const std::string &reason = report.plan.estimatedBecause;
     LLMC_ASSIGN_OR_RETURN(MemoryPlan plan, estimateMemoryOf(model, options, workers, reason));
     if (plan.weights > report.limit) {

@@ -1,6 +1,7 @@
 // Every task is a unit of its own; the linker puts the objects of the units together.
 #include "lib/codegen/cpu/CompileProgram.h"
 #include "lib/codegen/cpu/CompileUnits.h"
+#include "lib/codegen/cpu/EqualTasks.h"
 #include "lib/codegen/cpu/Link.h"
 #include "lib/codegen/cpu/LowerToObject.h"
 #include "lib/codegen/cpu/ProgramEmitter.h"
@@ -18,21 +19,46 @@ using namespace llmc::cpu;
 
 namespace {
 
-// The unit in textual form, which is all that its object depends on.
-UnitText textOf(StringRef name, ModuleOp module, const CompileOptions &options) {
-  UnitText unit{name.str(), ""};
-  llvm::raw_string_ostream(unit.text) << module;
-  if (options.dumpDir.empty())
-    return unit;
-  std::error_code code;
-  llvm::raw_fd_ostream stream(options.dumpDir + "/" + unit.name + ".mlir", code);
-  if (!code)
-    stream << unit.text;
-  return unit;
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream(text) << module;
+  return text;
 }
 
-LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const CompileOptions &options,
-                        CompiledProgram &result, std::vector<UnitText> &units) {
+// The units of a program as text, which is all that their objects depend on.
+struct EmittedUnits {
+  std::string dumpDir;
+  std::vector<UnitText> units = {};
+
+  void add(StringRef name, const std::string &text) {
+    units.push_back({name.str(), text});
+    if (dumpDir.empty())
+      return;
+    std::error_code code;
+    llvm::raw_fd_ostream stream(dumpDir + "/" + name.str() + ".mlir", code);
+    if (!code)
+      stream << text;
+  }
+};
+
+struct TaskCode {
+  int64_t scratch = 0;
+  std::string text; // "" where nobody wants it
+};
+
+FailureOr<TaskCode> codeOf(const TaskKey &key, const Schedule &schedule, const PlanFacts &plan, const CpuTarget &target,
+                           bool emulate, bool wantsText) {
+  tile::TaskOp task = key.task;
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(task.getContext()));
+  FailureOr<int64_t> scratch = emitTask(task, schedule, {target, emulate, plan, key.isLogits}, *module);
+  if (failed(scratch))
+    return failure();
+  return TaskCode{*scratch, wantsText ? textOf(*module) : ""};
+}
+
+// Without `units` the program is planned only.
+LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, bool emulate, CompiledProgram &result,
+                        EmittedUnits *units) {
   FailureOr<PlanFacts> plan = planFactsOf(program);
   if (failed(plan))
     return failure();
@@ -41,6 +67,7 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
     return failure();
   DenseMap<Operation *, std::vector<int32_t>> layers = layersOfLaunches(program);
   TaskNumbers numbers; // places in result.kernels
+  DenseMap<TaskKey, TaskCode, TaskKeyInfo> codes;
   for (auto task : program.getOps<tile::TaskOp>()) {
     auto isLogits = logits->find(task);
     if (isLogits == logits->end())
@@ -48,27 +75,32 @@ LogicalResult emitUnits(ModuleOp program, const CpuTarget &target, const Compile
     FailureOr<Schedule> schedule = scheduleOf(task, target);
     if (failed(schedule))
       return failure();
-    OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(program.getContext()));
-    TaskOptions taskOptions{target, options.emulate, *plan, isLogits->second};
-    FailureOr<int64_t> scratch = emitTask(task, *schedule, taskOptions, *module);
-    if (failed(scratch))
-      return failure();
-    result.scratchBytes = std::max(result.scratchBytes, *scratch);
+    auto [code, isNew] = codes.try_emplace(TaskKey{task, isLogits->second});
+    if (isNew) {
+      FailureOr<TaskCode> made = codeOf(code->first, *schedule, *plan, target, emulate, units != nullptr);
+      if (failed(made))
+        return failure();
+      code->second = std::move(*made);
+    }
+    result.scratchBytes = std::max(result.scratchBytes, code->second.scratch);
     numbers[task] = static_cast<int32_t>(result.kernels.size());
     result.kernels.push_back({task.getSymName().str(), nameOf(schedule->shape).str(), schedule->instruction,
                               schedule->reason, schedule->rowBlock, schedule->kernelRows, schedule->tileRows,
                               costOf(task), layers.lookup(task)});
-    units.push_back(textOf(task.getSymName(), *module, options));
+    if (units)
+      units->add(task.getSymName(), code->second.text);
   }
+  if (!units)
+    return success();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(program.getContext()));
   if (failed(emitProgram(program, *plan, target, numbers, *module)))
     return failure();
-  units.push_back(textOf("step", *module, options));
+  units->add("step", textOf(*module));
   return success();
 }
 
 FailureOr<CompiledProgram> emitAll(ModuleOp program, const CpuTarget &target, const CompileOptions &options,
-                                   std::vector<UnitText> &units) {
+                                   EmittedUnits *units) {
   MLIRContext *context = program.getContext();
   DialectRegistry registry;
   registerCodegenDialects(registry);
@@ -76,7 +108,7 @@ FailureOr<CompiledProgram> emitAll(ModuleOp program, const CpuTarget &target, co
   context->loadAllAvailableDialects();
   CompiledProgram result;
   result.requiredFeatures = machineTarget(target, options.emulate).requiredFeatures;
-  if (failed(emitUnits(program, target, options, result, units)))
+  if (failed(emitUnits(program, target, options.emulate, result, units)))
     return failure();
   return result;
 }
@@ -97,17 +129,17 @@ void llmc::cpu::registerCodegenDialects(DialectRegistry &registry) {
 
 FailureOr<CompiledProgram> llmc::cpu::planProgram(ModuleOp program, const CpuTarget &target,
                                                   const CompileOptions &options) {
-  std::vector<UnitText> units;
-  return emitAll(program, target, options, units);
+  return emitAll(program, target, options, nullptr);
 }
 
 FailureOr<CompiledProgram> llmc::cpu::compileProgram(ModuleOp program, const CpuTarget &target,
                                                      const CompileOptions &options) {
-  std::vector<UnitText> units;
-  FailureOr<CompiledProgram> emitted = emitAll(program, target, options, units);
+  EmittedUnits emittedUnits{options.dumpDir};
+  FailureOr<CompiledProgram> emitted = emitAll(program, target, options, &emittedUnits);
   if (failed(emitted))
     return failure();
   CompiledProgram &result = *emitted;
+  const std::vector<UnitText> &units = emittedUnits.units;
   StatusOr<UnitObjects> compiled =
       compileUnits(units, target, {options.emulate, options.dumpDir, options.numThreads, options.cacheFolder});
   if (!compiled.ok())
