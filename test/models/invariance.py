@@ -5,6 +5,7 @@ For each form of the weights, or FORM:KV with the element type of the cache: pre
 1 or 2 threads, from another folder, in another locale.
 """
 import filecmp
+import functools
 import json
 import os
 import pathlib
@@ -32,10 +33,16 @@ def run(*arguments, **options):
     assert done.returncode == 0, f"{' '.join(done.args)} ended with {done.returncode}: {done.stderr[-2000:]}"
 
 
+@functools.cache
 def turkish():
     """An environment in which "I" is no capital "i" and 0.5 is written 0,5; only by name where no locale can be made."""
     subprocess.run(["localedef", "-i", "tr_TR", "-f", "UTF-8", work / "tr_TR.UTF-8"], capture_output=True)
     return {**os.environ, "LOCPATH": str(work), "LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8"}
+
+
+def compiling_anew(name):
+    """An environment in which no kernel has been compiled yet."""
+    return {**os.environ, "LLMC_CACHE": str(work / f"cache of {name}")}
 
 
 def contents(folder):
@@ -50,8 +57,9 @@ def first_difference(one, other):
 
 def check_compiles(form):
     """Every way to start the compiler writes the same files; returns one of the artifacts."""
-    ways = {"plain": ([], {}), "one thread": (["-j", "1"], {}), "two threads": (["-j", "2"], {}),
-            "Turkish": ([], {"env": turkish()}), "another folder": ([], {"cwd": work})}
+    ways = {"plain": ([], {}), "one thread": (["-j", "1"], {"env": compiling_anew(f"{form} one")}),
+            "two threads": (["-j", "2"], {"env": compiling_anew(f"{form} two")}), "Turkish": ([], {"env": turkish()}),
+            "another folder": ([], {"cwd": work})}
     expected = None
     for name, (options, process) in ways.items():
         artifact = work / f"{form} {name}"
@@ -109,4 +117,5 @@ sequences = [[(7 * i + 3) % 320 for i in range(37)], [(11 * i + 5) % 320 for i i
 for form in forms:
     check_runs(form, check_compiles(form))
 for form in EMULATED:
-    check_spans(form)
+    if form in forms:
+        check_spans(form)
