@@ -126,6 +126,16 @@ std::vector<Way> llmc::test::runnableWays() {
   return ways;
 }
 
+std::vector<Way> llmc::test::eachTarget() {
+  std::vector<Way> ways;
+  for (const Way &way : runnableWays()) // the expansions come first
+    if (!ways.empty() && ways.back().target == way.target)
+      ways.back() = way;
+    else
+      ways.push_back(way);
+  return ways;
+}
+
 float llmc::test::randomFloat(uint64_t &state) {
   state = state * 6364136223846793005ull + 1442695040888963407ull;
   return static_cast<float>(static_cast<int32_t>(state >> 32)) / 2147483648.0f;

@@ -63,6 +63,8 @@ struct Way {
   bool emulate;
 };
 std::vector<Way> runnableWays();
+// Every target once: as the host runs it, else with expansions.
+std::vector<Way> eachTarget();
 inline std::string nameOf(const Way &way) { return way.target + (way.emulate ? " emulated" : ""); }
 
 // Small deterministic numbers in -1 .. 1.
