@@ -62,11 +62,14 @@ LogicalResult FunctionTasks::convertAttention(llm::AttentionOp op) {
   // What sees few positions sees two spans at most: too little to share.
   if (span > 0 && (seen == 0 || seen > span))
     partials = partialsFor(task, tile::partialChannels(kv, queryHeads));
-  Value attended = tile::AttendOp::create(task.body(), task.location(), query, task.argument(others_.at(op.getKv())),
-                                          head, task.argument(others_.at(op.getBatch())), task.row(), partials, sinks,
-                                          selected, op.getScaleAttr(), op.getSoftcapAttr(), op.getWindowAttr(),
-                                          op.getChunkAttr(), op.getAlibiAttr(), task.body().getI64IntegerAttr(span));
-  task.store(attended, bufferFor(op.getResult()), task.columnStart(heads * kv.getValueDim(), 0));
+  auto attended =
+      tile::AttendOp::create(task.body(), task.location(), query, task.argument(others_.at(op.getKv())), head,
+                             task.argument(others_.at(op.getBatch())), task.row(), partials, sinks, selected,
+                             op.getScaleAttr(), op.getSoftcapAttr(), op.getWindowAttr(), op.getChunkAttr(),
+                             op.getAlibiAttr(), task.body().getI64IntegerAttr(span), op.getWithLogsumAttr());
+  task.store(attended.getResult(), bufferFor(op.getResult()), task.columnStart(heads * kv.getValueDim(), 0));
+  if (op.getLogsum())
+    task.store(attended.getLogsum(), bufferFor(op.getLogsum()), task.columnStart(heads, 0));
   task.finish(columns);
   return success();
 }

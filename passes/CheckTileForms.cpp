@@ -13,6 +13,15 @@ using Missing = std::optional<std::string>;
 
 Missing missing(Operation *op) {
   return llvm::TypeSwitch<Operation *, Missing>(op)
+      .Case([](llm::SinkhornOp matrix) {
+        int64_t size = llm::channelsOf(matrix.getType());
+        return size <= llm::stateLanes ? Missing()
+                                       : Missing(" of " + std::to_string(size) + " x " + std::to_string(size));
+      })
+      .Case([](llm::WindowPoolOp pool) {
+        bool fits = !pool.getState().getType().lanesAreKeys();
+        return fits ? Missing() : Missing(" of fewer than " + std::to_string(llm::stateLanes) + " channels");
+      })
       .Case<llm::WeightOp, llm::StateOp, llm::UseWeightOp, llm::UseStateOp, llm::LinearOp, llm::FusedLinearOp,
             llm::ExpertLinearOp, llm::HeadLinearOp, llm::RouterOp, llm::AttentionOp, llm::KvAppendOp,
             llm::SelectPositionsOp, llm::RecordOp, llm::SplitHeadsOp, llm::MergeHeadsOp, llm::LinearAttentionOp,
@@ -51,6 +60,8 @@ constexpr NativeForm nativeForms[] = {
     {"router", "rows"},
     {"short_conv", "recurrent"},
     {"linear_attention", "recurrent"},
+    {"window_pool", "recurrent"},
+    {"sinkhorn", "rows"},
     {"split_heads", "view"},
     {"merge_heads", "view"},
     {"record", "rows"},

@@ -30,6 +30,8 @@ std::vector<std::string> storagesOf(llm::WeightOp weight) {
 
 // What products multiply by and embeddings take rows of; the other operands are lists of numbers, whatever their rank.
 bool readsMatrix(OpOperand &operand) {
+  if (auto embedding = dyn_cast<llm::EmbeddingOp>(operand.getOwner()); embedding && embedding.getExact())
+    return false;
   return isa<llm::LinearOp, llm::FusedLinearOp, llm::ExpertLinearOp, llm::HeadLinearOp, llm::EmbeddingOp>(
              operand.getOwner()) &&
          operand.getOperandNumber() == 1;

@@ -14,7 +14,8 @@ public:
   struct Choice {
     Value weights, experts;
   };
-  Choice choose(Value logits, Value bias);
+  /// By scores and bias, unless experts are given.
+  Choice choose(Value logits, Value bias, Value given);
   Choice mixSparsely(Value logits);
   Value finish(Value weights);
 
@@ -53,8 +54,10 @@ Value Router::scores(Value logits) {
   return logits;
 }
 
-Router::Choice Router::choose(Value logits, Value bias) {
+Router::Choice Router::choose(Value logits, Value bias, Value given) {
   Value all = scores(logits), counted = bias ? task.add(all, bias) : all;
+  if (given)
+    return {pick(all, given), given};
   Value experts = places(counted, static_cast<int64_t>(op.getTopK()), static_cast<int64_t>(op.getGroups()),
                          static_cast<int64_t>(op.getTopGroups()), static_cast<int64_t>(op.getGroupSum()));
   return {pick(all, experts), experts};
@@ -99,8 +102,9 @@ LogicalResult FunctionTasks::convertRouter(llm::RouterOp op) {
   Router router(task, op);
   Value logits = emitRow(task, op.getInput(), task.row());
   Value bias = op.getBias() ? task.loadVector(others_.at(op.getBias()), task.index(0), task.sizeOf(logits)) : Value();
+  Value given = op.getChosen() ? emitRow(task, op.getChosen(), task.row()) : Value();
   Router::Choice choice =
-      op.getScoring() == llm::Scoring::SparseMixer ? router.mixSparsely(logits) : router.choose(logits, bias);
+      op.getScoring() == llm::Scoring::SparseMixer ? router.mixSparsely(logits) : router.choose(logits, bias, given);
   task.store(router.finish(choice.weights), bufferFor(op.getWeights()), task.index(0));
   task.store(choice.experts, bufferFor(op.getExperts()), task.index(0));
   task.finish(1);

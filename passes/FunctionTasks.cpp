@@ -49,24 +49,37 @@ LogicalResult FunctionTasks::convertReturn(func::ReturnOp op) {
   return success();
 }
 
+void FunctionTasks::convertUse(Operation *use) {
+  if (!others_.contains(use->getResult(0)))
+    others_[use->getResult(0)] = launches_.clone(*use)->getResult(0);
+}
+
 LogicalResult FunctionTasks::convertOp(Operation &op) {
-  if (const ProductTask *product = grouping_.productOf(&op))
+  if (const ProductTask *product = grouping_.productOf(&op)) {
+    // What is absorbed stands behind the product, and so may the weights that only it reads.
+    for (Operation *absorbed : product->absorbed)
+      for (Value operand : absorbed->getOperands())
+        if (auto use = operand.getDefiningOp<llm::UseWeightOp>())
+          convertUse(use);
     return convertProduct(*product);
+  }
   if (auto append = dyn_cast<llm::KvAppendOp>(op)) {
     // Attention reads the same pages, grown.
-    others_[append.getResult()] = others_.at(append.getKv());
+    Value pages = others_.at(append.getKv()); // a copy: the map moves its entries when it grows
+    others_[append.getResult()] = pages;
     return grouping_.isAbsorbed(&op) ? success() : convertAppend(append);
   }
   if (grouping_.isAbsorbed(&op) || isa<llm::SplitHeadsOp, llm::MergeHeadsOp>(op))
     return success();
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<llm::UseWeightOp, llm::UseStateOp>([&](auto) {
-        others_[op.getResult(0)] = launches_.clone(op)->getResult(0);
+        convertUse(&op);
         return success();
       })
       .Case([&](llm::AttentionOp attention) { return convertAttention(attention); })
       .Case([&](llm::LinearAttentionOp attention) { return convertLinearAttention(attention); })
       .Case([&](llm::ShortConvOp convolution) { return convertShortConv(convolution); })
+      .Case([&](llm::WindowPoolOp pool) { return convertWindowPool(pool); })
       .Case([&](llm::RouterOp router) { return convertRouter(router); })
       .Case([&](llm::SelectPositionsOp select) { return convertSelectPositions(select); })
       .Case([&](llm::RecordOp record) { return convertRecord(record); })
@@ -75,7 +88,8 @@ LogicalResult FunctionTasks::convertOp(Operation &op) {
       .Case<llm::ActivationOp, llm::AddOp, llm::AffineOp, llm::ClampOp, llm::CombineOp, llm::ConcatOp, llm::EmbeddingOp,
             llm::GatedActivationOp, llm::LayerNormOp, llm::MultiplyOp, llm::PositionEmbeddingOp, llm::PositionScaleOp,
             llm::RepeatHeadsOp, llm::RmsNormOp, llm::RopeOp, llm::RopeTableOp, llm::ScaleOp, llm::SelectRowsOp,
-            llm::SliceOp, llm::SoftcapOp, llm::SoftmaxOp, llm::XieluOp>([&](auto) { return convertRowOp(op); })
+            llm::SinkhornOp, llm::SliceOp, llm::SoftcapOp, llm::SoftmaxOp, llm::XieluOp>(
+          [&](auto) { return convertRowOp(op); })
       .Default([](Operation *other) -> LogicalResult { return other->emitOpError() << "has no tile form"; });
 }
 

@@ -23,9 +23,11 @@ private:
   mlir::LogicalResult convertAppend(llm::KvAppendOp op);
   mlir::LogicalResult convertLinearAttention(llm::LinearAttentionOp op);
   mlir::LogicalResult convertShortConv(llm::ShortConvOp op);
+  mlir::LogicalResult convertWindowPool(llm::WindowPoolOp op);
   mlir::LogicalResult convertRouter(llm::RouterOp op);
   mlir::LogicalResult convertRecord(llm::RecordOp op);
   mlir::LogicalResult convertCall(mlir::func::CallOp op);
+  void convertUse(mlir::Operation *use);
   mlir::LogicalResult convertRowOp(mlir::Operation &op);
   mlir::LogicalResult convertReturn(mlir::func::ReturnOp op);
 

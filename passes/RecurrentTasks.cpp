@@ -67,3 +67,30 @@ LogicalResult FunctionTasks::convertShortConv(llm::ShortConvOp op) {
   task.finish(state.blocksPerHead());
   return success();
 }
+
+LogicalResult FunctionTasks::convertWindowPool(llm::WindowPoolOp op) {
+  llm::RecurrentType state = op.getState().getType();
+  if (state.lanesAreKeys())
+    return op.emitOpError() << "has " << state.getValues() << " channels, but kernels take at least "
+                            << llm::stateLanes;
+  int64_t size = state.blockLanes(), channels = llm::channelsOf(op.getType());
+  TaskBuilder task = newTask(tile::Space::Rows, op.getLoc());
+  Value at = task.columnStart(size, 0);
+  // The same channels of every part.
+  auto parts = [&](Value value) {
+    SmallVector<Value> tiles;
+    for (int64_t part = 0; part * channels < llm::channelsOf(value.getType()); ++part) {
+      Value from = arith::AddIOp::create(task.body(), task.location(), at, task.index(part * channels));
+      tiles.push_back(task.load(buffers_.at(TaskGrouping::root(value)), task.row(), part ? from : at, size));
+    }
+    return task.concat(tiles);
+  };
+  Value value = parts(op.getValue()), gate = parts(op.getGate());
+  Value result =
+      tile::PoolOp::create(task.body(), task.location(), RankedTensorType::get({size}, task.body().getF32Type()), value,
+                           gate, task.argument(others_.at(op.getState())), task.column(),
+                           task.argument(others_.at(op.getBatch())), task.row(), op.getWindowAttr());
+  task.store(result, bufferFor(op.getResult()), at);
+  task.finish(state.blocksPerHead());
+  return success();
+}

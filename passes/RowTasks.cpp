@@ -93,6 +93,10 @@ Value FunctionTasks::emitPart(TaskBuilder &task, Operation *op, const RowPart &p
                           xielu.getEps().convertToFloat());
       })
       .Case([&](llm::SoftmaxOp softmax) { return task.softmax(operand(softmax.getInput())); })
+      .Case([&](llm::SinkhornOp matrix) {
+        return tile::SinkhornOp::create(task.body(), task.location(), operand(matrix.getInput()),
+                                        matrix.getIterationsAttr(), matrix.getEpsAttr());
+      })
       .Case([&](llm::RmsNormOp norm) {
         return task.rmsNorm(operand(norm.getInput()), vector(norm.getWeight()), norm.getEps().convertToFloat());
       })
@@ -160,14 +164,20 @@ Value FunctionTasks::emitSource(TaskBuilder &task, Operation *op, Value row) {
       .Case([&](llm::EmbeddingOp embedding) {
         int64_t size = llm::elementsPerRow(embedding.getType());
         Value token = emitBatchFact(task, tile::BatchFact::Token, embedding.getBatch(), row);
-        Value gathered = tile::GatherOp::create(task.body(), task.location(),
-                                                RankedTensorType::get({size}, task.body().getF32Type()),
-                                                task.argument(others_.at(embedding.getWeight())), token);
+        Value table = others_.at(embedding.getWeight()), gathered;
+        if (embedding.getExact())
+          gathered = task.loadVector(table, task.multiply(token, size), size);
+        else
+          gathered = tile::GatherOp::create(task.body(), task.location(),
+                                            RankedTensorType::get({size}, task.body().getF32Type()),
+                                            task.argument(table), token);
         double scale = embedding.getScale().convertToFloat();
         return scale == 1.0 ? gathered : task.scale(gathered, scale);
       })
       .Case([&](llm::PositionEmbeddingOp embedding) {
         Value place = emitBatchFact(task, tile::BatchFact::Position, embedding.getBatch(), row);
+        if (auto period = static_cast<int64_t>(embedding.getPeriod()))
+          place = arith::RemUIOp::create(task.body(), task.location(), place, task.index(period));
         if (auto offset = static_cast<int64_t>(embedding.getOffset()))
           place = arith::AddIOp::create(task.body(), task.location(), place, task.index(offset));
         int64_t rows = cast<llm::WeightType>(embedding.getWeight().getType()).getShape()[0];
@@ -177,8 +187,10 @@ Value FunctionTasks::emitSource(TaskBuilder &task, Operation *op, Value row) {
         return task.loadVector(others_.at(embedding.getWeight()), at, size);
       })
       .Case([&](llm::RopeTableOp table) {
-        return task.ropeTable(emitBatchFact(task, tile::BatchFact::Position, table.getBatch(), row),
-                              table.getFrequencies(), table.getMagnitude().convertToFloat());
+        Value position = emitBatchFact(task, tile::BatchFact::Position, table.getBatch(), row);
+        if (auto step = static_cast<int64_t>(table.getStep()); step > 1)
+          position = task.multiply(task.divide(position, step), step);
+        return task.ropeTable(position, table.getFrequencies(), table.getMagnitude().convertToFloat());
       })
       .Default([](Operation *) { return Value(); });
 }

@@ -201,8 +201,8 @@ Operation *TaskGrouping::readerOf(OpOperand *use) const {
 }
 
 bool TaskGrouping::readsMemory(Operation *op) {
-  return isa<llm::AttentionOp, llm::SelectPositionsOp, llm::LinearAttentionOp, llm::ShortConvOp, func::CallOp,
-             func::ReturnOp>(op) ||
+  return isa<llm::AttentionOp, llm::SelectPositionsOp, llm::LinearAttentionOp, llm::ShortConvOp, llm::WindowPoolOp,
+             func::CallOp, func::ReturnOp>(op) ||
          hasStack(op);
 }
 
@@ -235,7 +235,7 @@ TaskGrouping::Reading TaskGrouping::read(Value value) const {
   }
   // A row that two tasks read is cheaper to keep than to compute twice.
   bool isDear = isa_and_nonnull<llm::AttentionOp, llm::SelectPositionsOp, llm::LinearAttentionOp, llm::ShortConvOp,
-                                llm::RopeTableOp>(op) &&
+                                llm::WindowPoolOp, llm::RopeTableOp>(op) &&
                 !uses.empty();
   if (isDear || readers.size() > 1)
     return {true, nullptr};

@@ -52,7 +52,7 @@ private:
 
 FailureOr<StateUse> StateVerifier::useOf(OpOperand &operand, StringRef symbol, int depth) {
   Operation *owner = operand.getOwner();
-  if (isa<llm::KvAppendOp, llm::ShortConvOp, llm::LinearAttentionOp>(owner))
+  if (isa<llm::KvAppendOp, llm::ShortConvOp, llm::WindowPoolOp, llm::LinearAttentionOp>(owner))
     return StateUse{/*growths=*/1, /*readsFirst=*/false};
   if (isa<func::ReturnOp>(owner))
     return owner->emitOpError() << "returns state @" << symbol << "; hand the state to the later call itself";

@@ -50,13 +50,15 @@ LogicalResult WeightTiling::apply() {
     if (result.wasInterrupted())
       return failure();
   }
-  // An embedding reads single rows: it takes any tiles, those of the tied head where there is one.
+  // An embedding reads single rows: it takes any tiles, those of the tied head where there is one. An exact table is
+  // plain.
   for (auto &[function, grouping] : groupings_) {
     WalkResult result = func::FuncOp(function).walk([&](llm::EmbeddingOp op) {
       auto use = op.getWeight().getDefiningOp<llm::UseWeightOp>();
       bool tiled = use && cast<llm::WeightType>(symbols_.lookup<llm::WeightOp>(use.getSymbol()).getType()).getTile();
       int64_t channels = cast<llm::WeightType>(op.getWeight().getType()).getShape()[0];
-      return tiled || succeeded(require(op.getWeight(), std::min<int64_t>(64, (channels + 15) / 16 * 16), 0))
+      return op.getExact() || tiled ||
+                     succeeded(require(op.getWeight(), std::min<int64_t>(64, (channels + 15) / 16 * 16), 0))
                  ? WalkResult::advance()
                  : WalkResult::interrupt();
     });

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define LLMC_ABI_VERSION 3
+#define LLMC_ABI_VERSION 4
 
 /* A ragged batch: the rows (tokens) of sequence s are query_start[s] .. query_start[s + 1] - 1, consecutive positions
  * of that sequence that end at length[s] - 1; where those are all its positions (length[s] rows), it starts in this
@@ -47,9 +47,11 @@ typedef struct llmc_step_context {
   uint8_t *scratch;       /* private to this worker, 64-byte aligned */
   float *logits;          /* [R][vocabulary] */
   /* Null, or where the residual stream of every row is recorded: record i (0 after the embedding, i after layer i,
-   * layers + 1 after the final norm) of row t at record + (i * record_rows + t) * hidden. */
+   * layers + 1 after the final norm) of row t at record + (i * record_rows + t) * record_channels. A narrower record
+   * fills the beginning. */
   float *record;
   int64_t record_rows;
+  int64_t record_channels;
   int32_t worker; /* 0 .. num_workers - 1 */
   int32_t num_workers;
   /* Returns when all workers of this step have called it; everything they wrote before is visible after. */

@@ -35,6 +35,8 @@ LogicalResult RopeTableOp::verify() {
   if (channelsOf(getType()) != expected) // C2
     return emitOpError() << "has " << channelsOf(getType()) << " channels, expected " << expected
                          << ": cosines and sines of " << expected / 2 << " frequencies";
+  if (static_cast<int64_t>(getStep()) < 1) // C3
+    return emitOpError() << "has step " << static_cast<int64_t>(getStep()) << ", expected at least 1 position";
   return success();
 }
 
@@ -115,6 +117,9 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context, std::optional<
                              ", expected 3 dimensions: rows, heads and channels");
   types.push_back(
       RankedTensorType::get({ShapedType::kDynamic, query.getDimSize(1), kv.getValueDim()}, query.getElementType()));
+  // A parser has put it among the attributes only.
+  if (adaptor.getWithLogsum() || (adaptor.getAttributes() && adaptor.getAttributes().contains("with_logsum"))) // C7
+    types.push_back(RankedTensorType::get({ShapedType::kDynamic, query.getDimSize(1)}, query.getElementType()));
   return success();
 }
 
@@ -152,6 +157,9 @@ LogicalResult AttentionOp::verify() {
                          << " heads";
   if (getSelected() && failed(verifyRows(*this, getSelected().getType(), 2))) // C6
     return failure();
+  if (kv.getEvery() > 1 && (getWindow() != 0 || getChunk() != 0 || getAlibi())) // C8
+    return emitOpError() << "counts positions by a window, a chunk or slopes, but the state keeps one row of every "
+                         << kv.getEvery();
   return verifyGrown(*this, getKv()); // C4
 }
 
@@ -180,6 +188,7 @@ int64_t bytesPerPosition(Value state) {
   auto kv = cast<KvType>(state.getType());
   return kv.getHeads() * (kv.getHeadDim() + kv.storedValueDim()) * (kv.getElementType().getIntOrFloatBitWidth() / 8);
 }
+int64_t rowsOf(Value state, int64_t positions) { return cast<KvType>(state.getType()).rowsOf(positions); }
 } // namespace
 
 int64_t SplitHeadsOp::flops(int64_t, int64_t) { return 0; }
@@ -196,12 +205,12 @@ int64_t RopeOp::bytes(int64_t rows, int64_t) {
 int64_t KvAppendOp::flops(int64_t, int64_t) { return 0; }
 int64_t KvAppendOp::bytes(int64_t rows, int64_t) {
   int64_t values = getValue() ? rowBytes(rows, getValue().getType()) : 0;
-  return rowBytes(rows, getKey().getType()) + values + rows * bytesPerPosition(getKv());
+  return rowBytes(rows, getKey().getType()) + values + rowsOf(getKv(), rows) * bytesPerPosition(getKv());
 }
 
 namespace {
 int64_t seenPositions(AttentionOp op, int64_t context) {
-  int64_t seen = context;
+  int64_t seen = rowsOf(op.getKv(), context);
   for (int64_t bound : {static_cast<int64_t>(op.getWindow()), static_cast<int64_t>(op.getChunk()),
                         op.getSelected() ? channelsOf(op.getSelected().getType()) : 0})
     if (bound > 0)
@@ -212,20 +221,21 @@ int64_t seenPositions(AttentionOp op, int64_t context) {
 
 int64_t AttentionOp::flops(int64_t rows, int64_t context) {
   // Scores and weighted sum two each per channel, the softmax ten per score.
-  int64_t heads = cast<RankedTensorType>(getType()).getShape()[1];
-  int64_t channels = elementsPerRow(getQuery().getType()) + elementsPerRow(getType());
+  int64_t heads = cast<RankedTensorType>(getQuery().getType()).getShape()[1];
+  int64_t channels = elementsPerRow(getQuery().getType()) + elementsPerRow(getResult().getType());
   return rows * seenPositions(*this, context) * (2 * channels + 10 * heads);
 }
 int64_t AttentionOp::bytes(int64_t rows, int64_t context) {
-  return rowBytes(rows, getQuery().getType()) + rowBytes(rows, getType()) +
+  int64_t logsums = getLogsum() ? rowBytes(rows, getLogsum().getType()) : 0;
+  return rowBytes(rows, getQuery().getType()) + rowBytes(rows, getResult().getType()) + logsums +
          seenPositions(*this, context) * bytesPerPosition(getKv());
 }
 // The choice takes about as much as one more head of one channel.
 int64_t SelectPositionsOp::flops(int64_t rows, int64_t context) {
   int64_t heads = channelsOf(getWeights().getType());
-  return rows * context * (2 * elementsPerRow(getQuery().getType()) + 3 * heads + 4);
+  return rows * rowsOf(getKv(), context) * (2 * elementsPerRow(getQuery().getType()) + 3 * heads + 4);
 }
 int64_t SelectPositionsOp::bytes(int64_t rows, int64_t context) {
   return rowBytes(rows, getQuery().getType()) + rowBytes(rows, getWeights().getType()) + rowBytes(rows, getType()) +
-         context * bytesPerPosition(getKv());
+         rowsOf(getKv(), context) * bytesPerPosition(getKv());
 }

@@ -35,20 +35,22 @@ def Llm_RopeTableOp : Llm_ComputeOp<"rope_table"> {
   let summary = "angles of the rotary position embedding for every row";
   let description = [{
     `result[t, i] = cos(p(t) * f_i) * magnitude` and `result[t, n + i] = sin(p(t) * f_i) * magnitude` for i < n, p(t) the
-    position of row t. The product is rounded to f32 before the cosine, as published models do.
+    position of row t, rounded down to a multiple of `step`. The product is rounded to f32 before the cosine, as published models do.
 
     | name        | shape | meaning                                    |
     |-------------|-------|--------------------------------------------|
     | frequencies | [n]   | radians per position, scaling included     |
     | magnitude   | scalar| attention factor of long-context scalings  |
+    | step        | positions | that share their angles; 1: none       |
 
     Source: Su et al. 2021, RoFormer; `rope_theta`, `rope_scaling` in config.json.
-    (C1) there is at least one frequency. (C2) the result has 2n channels.
+    (C1) there is at least one frequency. (C2) the result has 2n channels. (C3) step >= 1.
     ```mlir
     %r = llm.rope_table %batch {frequencies = array<f32: 1.0, 0.1>, magnitude = 1.0 : f32} : tensor<?x4xf32>
     ```
   }];
-  let arguments = (ins Llm_BatchType:$batch, DenseF32ArrayAttr:$frequencies, F32Attr:$magnitude);
+  let arguments = (ins Llm_BatchType:$batch, DenseF32ArrayAttr:$frequencies, F32Attr:$magnitude,
+                       DefaultValuedAttr<I64Attr, "1">:$step);
   let results = (outs Llm_Rows:$result);
   let assemblyFormat = "$batch attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -84,7 +86,8 @@ def Llm_RopeOp : Llm_ComputeOp<"rope", [AllTypesMatch<["input", "result"]>]> {
 def Llm_KvAppendOp : Llm_Op<"kv_append", [AllTypesMatch<["kv", "result"]>, DeclareOpInterfaceMethods<Llm_CostOpInterface>]> {
   let summary = "grow the cache of every sequence by the rows of this step";
   let description = [{
-    Row t becomes position p(t) of its sequence. The result is the grown state, the only one attention may read.
+    Row t becomes position p(t) of its sequence; of a state with every = r it becomes row (p(t) + 1) / r - 1 where r divides p(t) + 1, and
+    is left out elsewhere. The result is the grown state, the only one attention may read.
 
     | name       | shape                 | meaning                                             |
     |------------|-----------------------|-----------------------------------------------------|
@@ -112,7 +115,8 @@ def Llm_AttentionOp : Llm_ComputeOp<"attention", [InferTypeOpAdaptor, AttrSizedO
     `score_j = softcap(scale * query[t, h] . key[s, j, g]) + alibi[h] * (j - p)` for positions j <= p, j > p - window when window > 0,
     `j / chunk = p / chunk` (whole numbers) when chunk > 0, and only the positions that `selected` names when it is given;
     `result[t, h] = sum_j p_j * value[s, j, g]`, p the softmax of the scores; 0 where no position is left. With sinks, `sinks[h]` is one
-    more score that takes its part of the softmax and adds no value. `softcap(x) = cap * tanh(x / cap)` when cap > 0, else x. The value of a latent cache is the
+    more score that takes its part of the softmax and adds no value. Of a state with every = r, j counts its rows, of which t sees the
+    first (p + 1) / r. `logsum[t, h]` is the logarithm of the sum of exp(score) over what takes part, sinks too, -1e30 where nothing does: attention over two states is theirs weighted by the softmax of their logsums. `softcap(x) = cap * tanh(x / cap)` when cap > 0, else x. The value of a latent cache is the
     beginning of its key.
 
     | name     | shape     | meaning                                                          |
@@ -131,15 +135,18 @@ def Llm_AttentionOp : Llm_ComputeOp<"attention", [InferTypeOpAdaptor, AttrSizedO
     arXiv:2405.04434 (latent caches); `sliding_window`, `attention_chunk_size`, `attn_logit_softcapping` in config.json.
     (C1) query has heads, and D is the state's. (C2) H is a multiple of H_kv. (C3) scale > 0, softcap >= 0, window >= 0, chunk >= 0.
     (C4) the state is the result of an `llm.kv_append`, or one that an earlier layer has grown. (C5) sinks and alibi have H elements.
-    (C6) selected has no heads.
+    (C6) selected has no heads. (C7) there is a logsum exactly when `with_logsum`, with a channel per head. (C8) a state with every > 1 is read
+    without window, chunk and alibi.
     ```mlir
     %o = llm.attention %q, %kv1, %batch {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<?x9x64xf32>, !llm.kv<3x64xf32>
+    %m, %l = llm.attention %q, %kv4, %batch {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64, with_logsum} : tensor<?x9x64xf32>, !llm.kv<1x64xf32, latent = 64, every = 4>
     ```
   }];
   let arguments = (ins Llm_Rows:$query, Llm_KvType:$kv, Llm_BatchType:$batch, Optional<Llm_WeightType>:$sinks,
                        Optional<Llm_Rows>:$selected, F32Attr:$scale, F32Attr:$softcap, I64Attr:$window,
-                       DefaultValuedAttr<I64Attr, "0">:$chunk, OptionalAttr<DenseF32ArrayAttr>:$alibi);
-  let results = (outs Llm_Rows:$result);
+                       DefaultValuedAttr<I64Attr, "0">:$chunk, OptionalAttr<DenseF32ArrayAttr>:$alibi,
+                       UnitAttr:$with_logsum);
+  let results = (outs Llm_Rows:$result, Optional<Llm_Rows>:$logsum);
   let assemblyFormat = [{
     $query `,` $kv `,` $batch (`sinks` $sinks^ `:` type($sinks))? (`selected` $selected^ `:` type($selected))? attr-dict
     `:` type($query) `,` type($kv)
@@ -151,7 +158,8 @@ def Llm_SelectPositionsOp : Llm_ComputeOp<"select_positions"> {
   let summary = "the positions that sparse attention looks at";
   let description = [{
     For row t of sequence s at position p: `score_j = sum_h weights[t, h] * max(0, query[t, h] . key[s, j])` for j <= p; the result names
-    the `n` positions of largest score, the lower one where they are equal, in ascending order, then -1 where there are fewer.
+    the `n` positions of largest score, the lower one where they are equal, in ascending order, then -1 where there are fewer. Of a state with
+    every = r they are rows, of which t sees the first (p + 1) / r.
 
     | name    | shape     | meaning                                       |
     |---------|-----------|-----------------------------------------------|

@@ -30,6 +30,10 @@ LogicalResult RouterOp::verify() {
   if (mixes && (getBias() || groups != 1)) // C4
     return emitOpError() << "scores by sparse_mixer with " << (getBias() ? "a bias" : "no bias") << " and " << groups
                          << " groups, expected no bias and 1 group";
+  if (getChosen() && (getChosen().getType() != getExperts().getType() || getBias() || groups != 1 || mixes)) // C5
+    return emitOpError() << "is given experts in " << getChosen().getType() << " with "
+                         << (getBias() ? "a bias" : "no bias") << " and " << groups << " groups by "
+                         << stringifyScoring(getScoring()) << ", expected " << getExperts().getType() << " alone";
   return success();
 }
 

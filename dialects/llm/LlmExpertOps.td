@@ -3,14 +3,14 @@
 #define LLMC_DIALECTS_LLM_EXPERT_OPS_TD
 include "dialects/llm/LlmRowOps.td"
 
-def Llm_RouterOp : Llm_ComputeOp<"router", [AllTypesMatch<["weights", "experts"]>]> {
+def Llm_RouterOp : Llm_ComputeOp<"router", [AllTypesMatch<["weights", "experts"]>, AttrSizedOperandSegments]> {
   let summary = "the experts of every row, and their weights";
   let description = [{
     From scores z = input[t]: `s = f(z)` over all experts, f by `scoring`; the choice goes by `c = s + bias`. With groups > 1 the
     experts are that many groups of equal size; a group counts its largest c, or the sum of its two largest (`group_sum` = 2); all
     but the best `top_groups` groups leave. The `top_k` largest c are chosen, the lower index first where they are equal,
     in descending order of c. `weights = s` of the chosen ones, then divided by their sum + norm_eps when `normalize`, then times
-    `scale`; `experts` are their indices as f32.
+    `scale`; `experts` are their indices as f32. Where `chosen` is given its experts, in its order, take the place of the largest.
 
     | scoring       | s                                                                          |
     |---------------|----------------------------------------------------------------------------|
@@ -24,21 +24,24 @@ def Llm_RouterOp : Llm_ComputeOp<"router", [AllTypesMatch<["weights", "experts"]
     |--------|--------|---------------------------------------|
     | input  | [T, E] | of the gate's product                 |
     | bias   | [E]    | optional: changes the choice only     |
+    | chosen | [T, top_k] | optional: indices as f32, 0 .. E - 1, e.g. a table of tokens |
     | weights, experts | [T, top_k] |                         |
 
     Source: Shazeer et al. 2017, sparsely gated mixture of experts; DeepSeek-AI 2024, arXiv:2412.19437 (groups, bias); Liu et al. 2023, SparseMixer.
     (C1) 1 <= top_k <= experts of the groups that stay, and the results have top_k channels. (C2) groups divide E, 1 <= top_groups <= groups.
-    (C3) bias has E elements. (C4) sparse_mixer has neither bias nor groups.
+    (C3) bias has E elements. (C4) sparse_mixer has neither bias nor groups. (C5) chosen is [T, top_k], without bias, groups and sparse_mixer.
     ```mlir
     %w, %e = llm.router sigmoid %x bias %b {top_k = 4 : i64, groups = 2 : i64, top_groups = 1 : i64, group_sum = 2 : i64, normalize = true, norm_eps = 1.0e-20 : f32, scale = 2.5 : f32, jitter = 0.0 : f32} : tensor<?x16xf32>, !llm.weight<16> -> tensor<?x4xf32>
+    %u, %f = llm.router sqrt_softplus %x chosen %c {top_k = 4 : i64, groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = true, norm_eps = 1.0e-20 : f32, scale = 1.5 : f32, jitter = 0.0 : f32} : tensor<?x16xf32> chosen tensor<?x4xf32> -> tensor<?x4xf32>
     ```
   }];
-  let arguments = (ins Llm_ScoringAttr:$scoring, Llm_Rows:$input, Optional<Llm_WeightType>:$bias, I64Attr:$top_k,
+  let arguments = (ins Llm_ScoringAttr:$scoring, Llm_Rows:$input, Optional<Llm_WeightType>:$bias, Optional<Llm_Rows>:$chosen, I64Attr:$top_k,
                        I64Attr:$groups, I64Attr:$top_groups, I64Attr:$group_sum, BoolAttr:$normalize,
                        F32Attr:$norm_eps, F32Attr:$scale, F32Attr:$jitter);
   let results = (outs Llm_Rows:$weights, Llm_Rows:$experts);
   let assemblyFormat = [{
-    $scoring $input (`bias` $bias^)? attr-dict `:` type($input) (`,` type($bias)^)? `->` type($weights)
+    $scoring $input (`bias` $bias^)? (`chosen` $chosen^)? attr-dict
+    `:` type($input) (`,` type($bias)^)? (`chosen` type($chosen)^)? `->` type($weights)
   }];
   let hasVerifier = 1;
 }

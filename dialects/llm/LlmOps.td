@@ -99,12 +99,13 @@ def Llm_EmbeddingOp : Llm_ComputeOp<"embedding"> {
     | batch  | -      | gives the token of row t   |
     | weight | [V, C] | one row per token          |
 
+    With `exact` the table is kept as f32 whatever form weights have: its numbers are indices, or few.
     (C1) weight is [V, C] with the C of the result.
     ```mlir
     %h = llm.embedding %batch, %w {scale = 1.0 : f32} : !llm.weight<49152x576> -> tensor<?x576xf32>
     ```
   }];
-  let arguments = (ins Llm_BatchType:$batch, Llm_WeightType:$weight, F32Attr:$scale);
+  let arguments = (ins Llm_BatchType:$batch, Llm_WeightType:$weight, F32Attr:$scale, UnitAttr:$exact);
   let results = (outs Llm_Rows:$result);
   let assemblyFormat = "$batch `,` $weight attr-dict `:` type($weight) `->` type($result)";
   let hasVerifier = 1;

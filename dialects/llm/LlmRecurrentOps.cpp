@@ -10,7 +10,7 @@ namespace {
 // Each op that takes a recurrent state updates it.
 LogicalResult verifyOnlyUpdate(Operation *op, Value state) {
   for (Operation *user : state.getUsers())
-    if (user != op && isa<ShortConvOp, LinearAttentionOp>(user))
+    if (user != op && isa<ShortConvOp, WindowPoolOp, LinearAttentionOp>(user))
       return op->emitOpError() << "updates a state that another " << user->getName() << " updates too";
   return success();
 }
@@ -30,6 +30,21 @@ LogicalResult ShortConvOp::verify() {
   if (getBias() && cast<WeightType>(getBias().getType()).getShape() != ArrayRef<int64_t>{channels}) // C3
     return emitOpError() << "has a bias of " << shapeText(cast<WeightType>(getBias().getType()).getShape())
                          << ", expected " << shapeText({channels});
+  return verifyOnlyUpdate(*this, getState()); // C4
+}
+
+LogicalResult WindowPoolOp::verify() {
+  if (failed(verifyRows(*this, getValue().getType(), 2)) || failed(verifyRows(*this, getType(), 2)))
+    return failure();
+  int64_t channels = channelsOf(getType()), given = channelsOf(getValue().getType());
+  if (given != channels && given != 2 * channels) // C1
+    return emitOpError() << "makes " << channels << " channels of " << given << ", expected as many or twice as many";
+  int64_t sums = given == channels ? 1 : 3;
+  auto state = cast<RecurrentType>(getState().getType());
+  if (state.getHeads() != 1 || state.getKeys() != 3 * sums || state.getValues() != channels) // C2
+    return emitOpError() << "has a state of " << state << ", expected 1 x " << 3 * sums << " x " << channels;
+  if (static_cast<int64_t>(getWindow()) < 1) // C3
+    return emitOpError() << "has windows of " << static_cast<int64_t>(getWindow()) << " positions, expected at least 1";
   return verifyOnlyUpdate(*this, getState()); // C4
 }
 
@@ -72,6 +87,12 @@ int64_t ShortConvOp::flops(int64_t rows, int64_t) {
   return 2 * rows * elementsPerRow(getType()) * cast<WeightType>(getWeight().getType()).getShape()[1];
 }
 int64_t ShortConvOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows) + stateBytes(getState()); }
+// Two exponentials and seven operations for each channel given, and as much to put two sums together.
+int64_t WindowPoolOp::flops(int64_t rows, int64_t) {
+  int64_t given = elementsPerRow(getValue().getType()), channels = elementsPerRow(getType());
+  return 23 * rows * (given > channels ? given + channels : given);
+}
+int64_t WindowPoolOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows) + stateBytes(getState()); }
 int64_t LinearAttentionOp::flops(int64_t rows, int64_t) {
   int64_t perElement = 4 + (getDecay() ? 1 : 0) + (getBeta() ? 2 : 0);
   return rows * perElement * cast<RecurrentType>(getState().getType()).elements();

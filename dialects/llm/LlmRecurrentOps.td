@@ -33,6 +33,36 @@ def Llm_ShortConvOp : Llm_Op<"short_conv", [AllTypesMatch<["input", "result"]>, 
   let hasVerifier = 1;
 }
 
+def Llm_WindowPoolOp : Llm_Op<"window_pool", [AllTypesMatch<["value", "gate"]>, DeclareOpInterfaceMethods<Llm_CostOpInterface>]> {
+  let summary = "softmax-weighted sums over windows of positions, each channel by itself";
+  let description = [{
+    With r = window, row t at position p lies in window w = p / r (whole numbers). With n = 1 parts
+    `result[t, c] = sum_j g_j value[j, c]` over the positions j <= p of window w, the g_j the softmax over them of `gate[j, c]`. With
+    n = 2 parts the first C channels of window w - 1, where there is one, take part in sum and softmax beside the last C channels of
+    window w. The result of a window's last row is what a compressed cache (`every = r`) keeps.
+
+    | name        | shape                | meaning                                                       |
+    |-------------|----------------------|---------------------------------------------------------------|
+    | value, gate | [T, n C]             | rows of this step                                             |
+    | state       | 1 x 3 x C, 1 x 9 x C | of 1 or 3 running sums per channel, for n = 1 or 2: maximum of the gates times log2(e), sum of weights, weighted sum |
+    | window      | positions            | of a window, >= 1                                             |
+    | result      | [T, C]               |                                                               |
+
+    Source: DeepSeek-AI 2026 (compressors of keys and values); `compress_ratios` in config.json.
+    (C1) value and gate have as many channels as the result, or twice as many. (C2) the state fits. (C3) window >= 1.
+    (C4) no other op of the function updates the state.
+    ```mlir
+    %y = llm.window_pool %v, %g, %s, %batch {window = 4 : i64} : tensor<?x64xf32>, !llm.recurrent<1x9x32> -> tensor<?x32xf32>
+    ```
+  }];
+  let arguments = (ins Llm_Rows:$value, Llm_Rows:$gate, Llm_RecurrentType:$state, Llm_BatchType:$batch, I64Attr:$window);
+  let results = (outs Llm_Rows:$result);
+  let assemblyFormat = [{
+    $value `,` $gate `,` $state `,` $batch attr-dict `:` type($value) `,` type($state) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Llm_LinearAttentionOp : Llm_Op<"linear_attention", [DeclareOpInterfaceMethods<Llm_CostOpInterface>, AttrSizedOperandSegments,
                                                        AllTypesMatch<["query", "key"]>, AllTypesMatch<["value", "result"]>]> {
   let summary = "attention whose state is one matrix per head: gated linear attention and the gated delta rule";

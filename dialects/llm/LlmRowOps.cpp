@@ -62,6 +62,16 @@ LogicalResult ClampOp::verify() {
   return success();
 }
 
+LogicalResult SinkhornOp::verify() {
+  if (failed(verifyRows(*this, getType(), 3)))
+    return failure();
+  if (cast<RankedTensorType>(getType()).getDimSize(1) != channelsOf(getType())) // C1
+    return emitOpError() << "takes " << getType() << ", expected a square matrix for every row";
+  if (static_cast<int64_t>(getIterations()) < 1) // C2
+    return emitOpError() << "has " << static_cast<int64_t>(getIterations()) << " iterations, expected at least 1";
+  return verifyEps(*this, getEps()); // C3
+}
+
 LogicalResult SliceOp::verify() {
   auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getType());
   int64_t begin = static_cast<int64_t>(getBegin());
@@ -103,6 +113,10 @@ LogicalResult PositionEmbeddingOp::verify() {
   if (shape.size() != 2 || shape[1] != channelsOf(getType()) || offset < 0 || offset >= shape[0]) // C1
     return emitOpError() << "has a weight of " << shapeText(shape) << " and offset " << offset << ", expected [P, "
                          << channelsOf(getType()) << "] with the offset below P";
+  int64_t period = static_cast<int64_t>(getPeriod());
+  if (period < 0 || period > shape[0] - offset) // C2
+    return emitOpError() << "repeats after " << period << " positions from row " << offset << " on, but has "
+                         << shape[0] << " rows";
   return success();
 }
 
@@ -135,6 +149,10 @@ int64_t ClampOp::flops(int64_t rows, int64_t) { return 2 * rows * elementsPerRow
 int64_t ClampOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t SoftmaxOp::flops(int64_t rows, int64_t) { return softmaxFlops * rows * elementsPerRow(getType()); }
 int64_t SoftmaxOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
+int64_t SinkhornOp::flops(int64_t rows, int64_t) {
+  return 4 * rows * static_cast<int64_t>(getIterations()) * elementsPerRow(getType());
+}
+int64_t SinkhornOp::bytes(int64_t rows, int64_t) { return operandBytes(*this, rows); }
 int64_t SliceOp::flops(int64_t, int64_t) { return 0; }
 int64_t SliceOp::bytes(int64_t rows, int64_t) { return 8 * rows * elementsPerRow(getType()); }
 int64_t ConcatOp::flops(int64_t, int64_t) { return 0; }

@@ -149,6 +149,30 @@ def Llm_SoftmaxOp : Llm_ComputeOp<"softmax", [SameOperandsAndResultType]> {
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
 
+def Llm_SinkhornOp : Llm_ComputeOp<"sinkhorn", [SameOperandsAndResultType]> {
+  let summary = "a matrix of every row, scaled until its rows and columns sum to one";
+  let description = [{
+    With M = input[t], n x n and not negative, `M[i, j] /= sum_i M[i, j] + eps`, and then `iterations - 1` times
+    `M[i, j] /= sum_j M[i, j] + eps`, `M[i, j] /= sum_i M[i, j] + eps`: columns last.
+
+    | name       | shape     | meaning                                   |
+    |------------|-----------|-------------------------------------------|
+    | input      | [T, n, n] | e.g. a softmax of scores                  |
+    | iterations | -         | normalizations of the columns             |
+    | eps        | scalar    | added to every sum, > 0                   |
+
+    Source: Sinkhorn & Knopp 1967; Xie et al. 2025, manifold-constrained hyper-connections; `hc_sinkhorn_iters` in config.json.
+    (C1) the input is [T, n, n]. (C2) iterations >= 1. (C3) eps > 0.
+    ```mlir
+    %m = llm.sinkhorn %x {iterations = 20 : i64, eps = 1.0e-6 : f32} : tensor<?x4x4xf32>
+    ```
+  }];
+  let arguments = (ins Llm_Rows:$input, I64Attr:$iterations, F32Attr:$eps);
+  let results = (outs Llm_Rows:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Llm_SliceOp : Llm_ComputeOp<"slice"> {
   let summary = "consecutive channels";
   let description = [{
@@ -196,20 +220,22 @@ def Llm_RepeatHeadsOp : Llm_ComputeOp<"repeat_heads"> {
 def Llm_PositionEmbeddingOp : Llm_ComputeOp<"position_embedding"> {
   let summary = "a learned vector for every position";
   let description = [{
-    `result[t, c] = weight[p(t) + offset, c]`, p(t) the position of row t.
+    `result[t, c] = weight[p(t) + offset, c]`, p(t) the position of row t, modulo `period` where there is one.
 
     | name   | shape  | meaning                                         |
     |--------|--------|-------------------------------------------------|
     | weight | [P, C] | one row per position                            |
     | offset | rows   | before the one of position 0 (OPT keeps two)    |
+    | period | positions | that the table repeats after; 0: it does not |
 
     A position past the table takes its last row; a program is not compiled for more positions than the table has.
-    (C1) weight is [P, C] with the C of the result, 0 <= offset < P.
+    (C1) weight is [P, C] with the C of the result, 0 <= offset < P. (C2) period >= 0, and offset + period is at most P.
     ```mlir
     %p = llm.position_embedding %batch, %w {offset = 2 : i64} : !llm.weight<2050x768> -> tensor<?x768xf32>
     ```
   }];
-  let arguments = (ins Llm_BatchType:$batch, Llm_WeightType:$weight, I64Attr:$offset);
+  let arguments = (ins Llm_BatchType:$batch, Llm_WeightType:$weight, I64Attr:$offset,
+                       DefaultValuedAttr<I64Attr, "0">:$period);
   let results = (outs Llm_Rows:$result);
   let assemblyFormat = "$batch `,` $weight attr-dict `:` type($weight) `->` type($result)";
   let hasVerifier = 1;

@@ -131,7 +131,7 @@ WeightType WeightType::withTiles(int64_t tile, int64_t interleave) const {
 Type KvType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;
   Type elementType;
-  int64_t page = 0, panel = 0, pack = 1, block = 0, value = 0, latent = 0;
+  int64_t page = 0, panel = 0, pack = 1, block = 0, value = 0, latent = 0, every = 1;
   if (parser.parseLess())
     return {};
   SMLoc loc = parser.getCurrentLocation();
@@ -143,6 +143,7 @@ Type KvType::parse(AsmParser &parser) {
   }
   if (failed(parseItems(parser, {{"value", &value},
                                  {"latent", &latent},
+                                 {"every", &every},
                                  {"page", &page},
                                  {"panel", &panel},
                                  {"pack", &pack},
@@ -155,7 +156,7 @@ Type KvType::parse(AsmParser &parser) {
   }
   int64_t valueDim = latent ? latent : value ? value : shape[1];
   return parser.getChecked<KvType>(loc, parser.getContext(), shape[0], shape[1], elementType, page, panel, pack, block,
-                                   valueDim, latent != 0);
+                                   valueDim, latent != 0, every);
 }
 
 void KvType::print(AsmPrinter &printer) const {
@@ -164,6 +165,8 @@ void KvType::print(AsmPrinter &printer) const {
     printer << ", latent = " << getValueDim();
   else if (getValueDim() != getHeadDim())
     printer << ", value = " << getValueDim();
+  if (getEvery() != 1)
+    printer << ", every = " << getEvery();
   if (isPaged())
     printer << ", page = " << getPage() << ", panel = " << getPanel();
   if (hasPairs())
@@ -175,13 +178,17 @@ void KvType::print(AsmPrinter &printer) const {
 
 LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, int64_t headDim,
                              Type elementType, int64_t page, int64_t panel, int64_t pack, int64_t block,
-                             int64_t valueDim, bool latent) {
+                             int64_t valueDim, bool latent, int64_t every) {
   if (heads <= 0 || headDim <= 0 || heads > maxSize || headDim > maxSize / heads)
     return emitError() << "cache is " << heads << " x " << headDim << ", expected positive sizes of at most " << maxSize
                        << " together";
   if (valueDim <= 0 || valueDim > maxSize / heads || (latent && valueDim > headDim))
     return emitError() << "cache has values of " << valueDim << " channels, expected 1 to "
                        << (latent ? headDim : maxSize / heads);
+  if (every < 1 || every > maxSize || (every > 1 && !latent))
+    return emitError() << "cache keeps one row of every " << every << " positions"
+                       << (latent ? ", expected 1 to " + std::to_string(maxSize)
+                                  : " of keys and values; only latent caches leave any out");
   bool isCodes = elementType.isSignlessInteger(8);
   if (!elementType.isF32() && !elementType.isBF16() && !elementType.isF16() && !isCodes)
     return emitError() << "cache of " << elementType << ", expected f32, bf16, f16 or i8";
@@ -206,13 +213,14 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError, int64
 }
 
 KvType KvType::withPages(Type elementType, int64_t page, int64_t panel, int64_t pack, int64_t block) const {
-  return get(getContext(), getHeads(), getHeadDim(), elementType, page, panel, pack, block, getValueDim(), getLatent());
+  return get(getContext(), getHeads(), getHeadDim(), elementType, page, panel, pack, block, getValueDim(), getLatent(),
+             getEvery());
 }
 
 int64_t KvType::bytesPerPage() const {
   int64_t elementBytes = getElementType().getIntOrFloatBitWidth() / 8;
   int64_t scaleBytes = getElementType().isInteger(8) ? (getLatent() ? 4 : 8) : 0;
-  return getHeads() * getPage() * ((getHeadDim() + storedValueDim()) * elementBytes + scaleBytes);
+  return getHeads() * rowsPerPage() * ((getHeadDim() + storedValueDim()) * elementBytes + scaleBytes);
 }
 
 Type RecurrentType::parse(AsmParser &parser) {

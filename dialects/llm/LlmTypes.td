@@ -65,7 +65,8 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
     `!llm.kv<3x64xf32>`: 3 key-value heads of 64 channels. `!llm.kv<3x64xbf16, page = 64, panel = 16>`: the same in pages
     of 64 positions, keys in panels of 16 positions (`[page / panel][D][panel]`), values in rows (`[page][D]`), per head.
     `value = 128` says that values have other channels than keys; `latent = 512` that none are stored: the value is the first 512
-    channels of the key.
+    channels of the key. `every = 4` keeps one row of every 4 positions, that of the last: row w is the one of position 4w + 3 and lies in
+    that position's page, in place `(position % page) / 4`; ops that read the cache count its rows as they count positions elsewhere.
     `pack = 2` lays bf16 in pairs, as products of pairs read it: two channels of a key side by side
     (`[page / panel][D / 2][panel][2]`), two positions of a value, 16 channels at a time (`[D / panel][page / 2][panel][2]`);
     D is whole panels then, of keys and values. With `block = 32` sums over such pairs are made as a matrix unit makes them (see
@@ -73,14 +74,15 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
     the values of all heads, an f32 scale for every head and position: of keys, then of values. A sequence owns its pages; only `llm.kv_append` grows it, once per step.
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType, "int64_t":$page,
-                        "int64_t":$panel, "int64_t":$pack, "int64_t":$block, "int64_t":$valueDim, "bool":$latent);
+                        "int64_t":$panel, "int64_t":$pack, "int64_t":$block, "int64_t":$valueDim, "bool":$latent,
+                        "int64_t":$every);
   let builders = [
     TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType), [{
-      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, 0, headDim, false);
+      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, 0, headDim, false, 1);
     }]>,
     TypeBuilderWithInferredContext<(ins "int64_t":$heads, "int64_t":$headDim, "::mlir::Type":$elementType,
-                                        "int64_t":$valueDim, "bool":$latent), [{
-      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, 0, valueDim, latent);
+                                        "int64_t":$valueDim, "bool":$latent, CArg<"int64_t", "1">:$every), [{
+      return $_get(elementType.getContext(), heads, headDim, elementType, 0, 0, 1, 0, valueDim, latent, every);
     }]>
   ];
   let hasCustomAssemblyFormat = 1;
@@ -94,6 +96,10 @@ def Llm_KvType : Llm_Type<"Kv", "kv"> {
     int64_t storedValueDim() const { return getLatent() ? 0 : getValueDim(); }
     /// Whether elements that a bf16 product adds up in pairs lie side by side.
     bool hasPairs() const { return getPack() == 2; }
+    /// Rows that a page has room for: fewer than its positions where only one of several is kept.
+    int64_t rowsPerPage() const { return (getPage() + getEvery() - 1) / getEvery(); }
+    /// Rows that a sequence of so many positions has.
+    int64_t rowsOf(int64_t positions) const { return positions / getEvery(); }
     /// Bytes that one page takes in this layer: keys and values of all heads.
     int64_t bytesPerPage() const;
   }];

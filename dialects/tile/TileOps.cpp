@@ -224,6 +224,24 @@ LogicalResult SwapPairsOp::verify() {
   return success();
 }
 
+int64_t SinkhornOp::matrixSize() {
+  int64_t elements = sizeOf(getInput()), size = 1;
+  while (size * size < elements)
+    ++size;
+  return size * size == elements ? size : 0;
+}
+
+LogicalResult SinkhornOp::verify() {
+  if (matrixSize() < 1 || matrixSize() > llm::stateLanes) // C1
+    return emitOpError() << "takes " << sizeOf(getInput()) << " elements, expected a square matrix of at most "
+                         << llm::stateLanes << " x " << llm::stateLanes;
+  if (static_cast<int64_t>(getIterations()) < 1) // C2
+    return emitOpError() << "has " << static_cast<int64_t>(getIterations()) << " iterations, expected at least 1";
+  if (!(getEps().convertToFloat() > 0) || getEps().isInfinity()) // C3
+    return emitOpError() << "has eps " << getEps().convertToFloat() << ", expected a finite number above 0";
+  return success();
+}
+
 LogicalResult ChooseOp::verify() {
   int64_t elements = sizeOf(getInput()), groups = static_cast<int64_t>(getGroups());
   int64_t topGroups = static_cast<int64_t>(getTopGroups()), sum = static_cast<int64_t>(getGroupSum());
@@ -289,6 +307,9 @@ LogicalResult AttendOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
                              adaptor.getKv().getType(), ", expected a tile and a cache");
   int64_t heads = std::max<int64_t>(1, sizeOf(adaptor.getQuery()) / kv.getHeadDim());
   types.push_back(RankedTensorType::get({heads * kv.getValueDim()}, Float32Type::get(context)));
+  // A parser has put it among the attributes only.
+  if (adaptor.getWithLogsum() || (adaptor.getAttributes() && adaptor.getAttributes().contains("with_logsum"))) // C8
+    types.push_back(RankedTensorType::get({heads}, Float32Type::get(context)));
   return success();
 }
 
@@ -308,6 +329,9 @@ LogicalResult AttendOp::verify() {
                          << ", window " << static_cast<int64_t>(getWindow()) << " and chunk "
                          << static_cast<int64_t>(getChunk())
                          << ", expected finite numbers, a positive scale and no negative value";
+  if (kv.getEvery() > 1 && (getWindow() != 0 || getChunk() != 0 || getAlibi()))
+    return emitOpError() << "counts positions by a window, a chunk or slopes, but " << kv << " keeps one row of every "
+                         << kv.getEvery();
   if (failed(verifySpan(*this, static_cast<int64_t>(getSpan()), kv))) // C4
     return failure();
   int64_t group = sizeOf(getQuery()) / kv.getHeadDim();

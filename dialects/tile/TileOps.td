@@ -353,6 +353,28 @@ def Tile_PickOp : Tile_BodyOp<"pick", [Pure, AllTypesMatch<["places", "result"]>
   let assemblyFormat = "$input `at` $places attr-dict `:` type($input) `,` type($places)";
 }
 
+def Tile_SinkhornOp : Tile_BodyOp<"sinkhorn", [Pure, SameOperandsAndResultType]> {
+  let summary = "a square matrix, scaled until its rows and columns sum to one";
+  let description = [{
+    The n x n elements are M, row by row. `M[i, j] /= sum_i M[i, j] + eps`, then `iterations - 1` times `M[i, j] /= sum_j M[i, j] + eps`,
+    `M[i, j] /= sum_i M[i, j] + eps`. Sums over i are in ascending order; sums over j have sixteen places, zero where there is no
+    column, put together by halves: 8, 4, 2, 1. eps is added last.
+
+    (C1) the elements are a square matrix of at most 16 x 16. (C2) iterations >= 1. (C3) eps > 0.
+    ```mlir
+    %y = tile.sinkhorn %x {iterations = 20 : i64, eps = 1.0e-6 : f32} : tensor<16xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$input, I64Attr:$iterations, F32Attr:$eps);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Rows, and columns; 0 where the elements are no square.
+    int64_t matrixSize();
+  }];
+}
+
 //===-- control -----------------------------------------------------------------------------------------------------===//
 
 def Tile_WhenOp : Tile_BodyOp<"when", [NoTerminator, SingleBlock]> {
@@ -379,7 +401,8 @@ def Tile_AppendOp : Tile_BodyOp<"append"> {
   let description = [{
     Rounded to the cache's element type, nearest even; as i8 `scale = max_d |x_d| / 127` and
     `code[d] = round_to_even(x_d * (1 / scale))`, all zero when the maximum is 0. (C1) the cache is paged. (C2) a key has the
-    channels of the cache's keys, a value those of its values; a latent cache takes keys only.
+    channels of the cache's keys, a value those of its values; a latent cache takes keys only. A cache with every = r takes the rows at
+    positions p with r dividing p + 1; others are not written.
     ```mlir
     tile.append key %k, %kv[%head], %batch[%row] : tensor<64xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
     ```
@@ -402,6 +425,11 @@ def Tile_AttendOp : Tile_BodyOp<"attend", [InferTypeOpAdaptor, AttrSizedOperandS
     then put together in ascending order: `m' = max(m, m_s)`, `sum' = fma(sum_s, exp2(m_s - m'), sum * exp2(m - m'))`, the result
     likewise, from m = -1e30 and zeros. So spans may be computed by different workers; `partials` is room for theirs.
 
+    Of a cache with every = r, j counts its rows, of which (p + 1) / r are seen at position p; a page is as many rows as other caches have
+    positions in one, taken together from wherever they lie.
+
+    The logsum of a head is `m * ln 2 + log(sum)`, sinks included, -1e30 where everything is masked.
+
     With alibi `fma(slope * log2(e), j - p, score * log2(e))` stands for `score * log2(e)`. Sinks, one of each head, are put in
     last: `s = sink * log2(e)`, `m' = max(m, s)`, `sum' = fma(sum, exp2(m - m'), exp2(s - m'))`, and the result times `exp2(m - m')`.
 
@@ -417,10 +445,10 @@ def Tile_AttendOp : Tile_BodyOp<"attend", [InferTypeOpAdaptor, AttrSizedOperandS
     With other caches everything is f32, one fma after the other in ascending order. A score of i8 keys is the sum over
     their codes times the key's scale; a result takes `p * scale` of each value's codes.
 
-    (C1) the cache is paged. (C2) the query holds whole heads. (C3) scale > 0; softcap, window and chunk >= 0. (C4) span >= 0 is
-    a multiple of the page. (C5) partials have room for every query head of the task: its result of whole vectors of 16, 16 sums,
+    (C1) the cache is paged. (C2) the query holds whole heads. (C3) scale > 0; softcap, window and chunk >= 0, the last two 0 and no slopes
+    where the cache has every > 1. (C4) span >= 0 is a multiple of the page. (C5) partials have room for every query head of the task: its result of whole vectors of 16, 16 sums,
     16 for the maximum. (C6) one sink for each head of the query. (C7) one slope for each head of the task, those of column c
-    from c * G on.
+    from c * G on. (C8) a logsum for each head exactly when `with_logsum`.
     ```mlir
     %o = tile.attend %q, %kv[%head], %batch[%row] {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<192xf32>, !llm.kv<3x64xbf16, page = 64, panel = 16>
     ```
@@ -428,8 +456,9 @@ def Tile_AttendOp : Tile_BodyOp<"attend", [InferTypeOpAdaptor, AttrSizedOperandS
   let arguments = (ins Tile_Tile:$query, Llm_KvType:$kv, Index:$head, Llm_BatchType:$batch, Index:$row,
                        Optional<Tile_RowsType>:$partials, Optional<Tile_Tile>:$sinks, Optional<Tile_Tile>:$selected,
                        F32Attr:$scale, F32Attr:$softcap, I64Attr:$window, DefaultValuedAttr<I64Attr, "0">:$chunk,
-                       OptionalAttr<DenseF32ArrayAttr>:$alibi, DefaultValuedAttr<I64Attr, "0">:$span);
-  let results = (outs Tile_Tile:$result);
+                       OptionalAttr<DenseF32ArrayAttr>:$alibi, DefaultValuedAttr<I64Attr, "0">:$span,
+                       UnitAttr:$with_logsum);
+  let results = (outs Tile_Tile:$result, Optional<Tile_Tile>:$logsum);
   let assemblyFormat = [{
     $query `,` $kv `[` $head `]` `,` $batch `[` $row `]` (`partials` $partials^ `:` type($partials))?
     (`sinks` $sinks^ `:` type($sinks))? (`selected` $selected^ `:` type($selected))? attr-dict
@@ -443,7 +472,8 @@ def Tile_SelectPositionsOp : Tile_BodyOp<"select_positions"> {
   let description = [{
     The query holds H heads, the cache one head of keys. `score_j = fma(weight[h], max(0, query[h] . key[j]), score_j)`
     for ascending h, from 0, the product as tile.attend makes it, for positions j up to the row's own. The result names the n
-    positions of largest score, the lower one where scores are equal, in ascending order, then -1. With span > 0 spans of as
+    positions of largest score, the lower one where scores are equal, in ascending order, then -1. Of a cache with every = r they are
+    rows, of which (p + 1) / r are searched. With span > 0 spans of as
     many positions may be searched by different workers; `partials` is room for what they find.
 
     (C1) the cache is paged. (C2) it has one head. (C3) the query holds whole heads, with a weight for each. (C4) span >= 0 is a

@@ -48,3 +48,17 @@ LogicalResult RecurOp::verify() {
     return emitOpError() << "has a beta of " << sizeOf(getBeta()) << " elements, expected " << heads;
   return success();
 }
+
+LogicalResult PoolOp::verify() {
+  llm::RecurrentType state = getState().getType();
+  int64_t given = sizeOf(getValue()), size = sizeOf(getResult()), lines = given == size ? 3 : 9;
+  if (given != size && given != 2 * size) // C1
+    return emitOpError() << "makes " << size << " elements of " << given << ", expected as many or twice as many";
+  if (state.getHeads() != 1 || state.lanesAreKeys() || state.getKeys() != lines) // C2
+    return emitOpError() << "keeps " << state << ", expected 1 x " << lines << " x at least " << llm::stateLanes;
+  if (size != state.blockLanes()) // C3
+    return emitOpError() << "has tiles of " << size << " channels, but the state has blocks of " << state.blockLanes();
+  if (static_cast<int64_t>(getWindow()) < 1) // C4
+    return emitOpError() << "has windows of " << static_cast<int64_t>(getWindow()) << " positions, expected at least 1";
+  return success();
+}

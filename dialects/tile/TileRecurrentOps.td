@@ -65,4 +65,34 @@ def Tile_RecurOp : Tile_BodyOp<"recur", [AttrSizedOperandSegments, AllTypesMatch
   }];
 }
 
+def Tile_PoolOp : Tile_BodyOp<"pool", [AllTypesMatch<["value", "gate"]>]> {
+  let summary = "one row of a softmax-weighted sum over windows of positions, which updates the state";
+  let description = [{
+    Value and gate hold n tiles of channels, n = 1 or 2, the result one. A running sum of a channel is three lines of the state: the
+    maximum m of its gates times log2(e), the sum l of weights and the weighted sum s; it is empty where l = 0. Sum 0 is over the
+    row's window with the last tile; with n = 2, sum 1 is over the window with the first tile and sum 2 what sum 1 was at the end of
+    the window before. Where a window begins (the position is a multiple of `window`) sum 2 becomes sum 1, and sums 0 and 1 are
+    emptied.
+
+    Then the row joins sum 0, and sum 1: with g = gate * log2(e), `m' = max(m, g)` (g of an empty sum), `f = exp2(m - m')`,
+    `e = exp2(g - m')`, `l' = fma(l, f, e)`, `s' = fma(s, f, e * value)`. The result is `s / l` of sum 0, with n = 2 of sums 0 and 2
+    together: m' the larger maximum of those that are not empty, f and e those of sums 0 and 2, `l = fma(l0, f, l2 * e)`,
+    `s = fma(s0, f, s2 * e)`. A task with this op takes the rows of a sequence in their order.
+
+    (C1) value and gate have as many elements as the result, or twice as many. (C2) the state has one head, lanes of values, and as many
+    keys as the sums have lines. (C3) the result has the lanes of a block. (C4) window >= 1.
+    ```mlir
+    %y = tile.pool %v, %g, %state[%column], %batch[%row] {window = 4 : i64} : tensor<64xf32>, !llm.recurrent<1x9x64> -> tensor<32xf32>
+    ```
+  }];
+  let arguments = (ins Tile_Tile:$value, Tile_Tile:$gate, Llm_RecurrentType:$state, Index:$column, Llm_BatchType:$batch,
+                       Index:$row, I64Attr:$window);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $value `,` $gate `,` $state `[` $column `]` `,` $batch `[` $row `]` attr-dict
+    `:` type($value) `,` type($state) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // LLMC_DIALECTS_TILE_RECURRENT_OPS_TD

@@ -91,7 +91,7 @@ Type ModuleBuilder::typeOf(const GraphValue &value) {
     if (!value.state.isCache)
       return llm::RecurrentType::get(builder_.getContext(), value.state.heads, value.state.keys, value.state.values);
     return llm::KvType::get(value.state.heads, value.state.keys, builder_.getF32Type(), value.state.values,
-                            value.state.latent);
+                            value.state.latent, value.state.every);
   case ValueKind::Rows:
     break;
   }
@@ -173,10 +173,10 @@ void ModuleBuilder::buildRopeTable(const GraphFunction &graph, const GraphNode &
   bool isLong = !rope.longFrequencies.empty() && positions_ > rope.longAfter;
   const std::vector<float> &frequencies = isLong ? rope.longFrequencies : rope.frequencies;
   int result = node.results.front();
-  values[result] =
-      llm::RopeTableOp::create(builder_, location, typeOf(graph.values[static_cast<size_t>(result)]),
-                               valueOf(graph, node.operands.front(), values),
-                               builder_.getDenseF32ArrayAttr(frequencies), f32(rope.magnitude));
+  values[result] = llm::RopeTableOp::create(
+      builder_, location, typeOf(graph.values[static_cast<size_t>(result)]),
+      valueOf(graph, node.operands.front(), values), builder_.getDenseF32ArrayAttr(frequencies), f32(rope.magnitude),
+      builder_.getI64IntegerAttr(node.attributes.contains("step") ? std::get<int64_t>(node.attributes.at("step")) : 1));
 }
 
 Attribute ModuleBuilder::attributeOf(StringRef name, const GraphAttribute &attribute) {

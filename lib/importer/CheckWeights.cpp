@@ -127,12 +127,15 @@ bool isPacked(const std::string &type) {
   return packed.count(type) != 0;
 }
 
+bool isIndex(const std::string &type) { return type == "I64" || type == "I32"; }
+
 Status checkShapes(const ModelSpec &spec, const Stored &stored) {
   const std::string embedding = tensorOf(spec, "embedding");
   for (const ExpectedTensor &expected : expectedTensors(spec)) {
     const StoredTensor &tensor = *stored.at(expected.name);
     if (tensor.shape == expected.shape || (expected.isView && elementsOf(tensor.shape) == elementsOf(expected.shape))) {
-      if (isPacked(tensor.type))
+      // A table of indices is what it says it is, in integers of either width.
+      if (isPacked(tensor.type) && !(isIndex(tensor.type) && isIndex(expected.type)))
         return Status::error("'" + tensor.name + "' is stored as " + tensor.type +
                              ", and no scale beside it says how to read it");
       continue;
@@ -236,7 +239,7 @@ std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec) {
   std::vector<ExpectedTensor> tensors;
   for (const ExpectedGroup &group : expectedGroups(spec))
     for (int64_t i = 0; i < group.source.numTensors(); ++i)
-      tensors.push_back({group.source.tensorAt(i), group.shape, !group.source.dims.empty()});
+      tensors.push_back({group.source.tensorAt(i), group.shape, !group.source.dims.empty(), group.source.type});
   return tensors;
 }
 

@@ -20,6 +20,7 @@ struct ExpectedTensor {
   std::string name;
   std::vector<int64_t> shape;
   bool isView = false; // the weight sees so many elements as this shape; they may be stored as another
+  std::string type = {}; // always published in this one; empty: in that of the model's weights
 };
 // In the order of the forward pass, each once.
 std::vector<ExpectedTensor> expectedTensors(const ModelSpec &spec);

@@ -69,7 +69,10 @@ StatusOr<int> FunctionScope::state(const std::string &name, const StateShape &sh
   value.name = isOwn ? name : "earlier." + name;
   value.state = shape;
   if (isOwn) {
-    (*states)[layer_][name] = shape;
+    auto [known, isNew] = (*states)[layer_].emplace(name, shape);
+    if (!isNew && layer < 0 && known->second != shape)
+      return Status::error("state '" + name +
+                           "' of a layer is used as two different ones: name one of them by 'state'");
   } else {
     auto earlier = states->find(layer);
     if (earlier == states->end() || !earlier->second.count(name))
@@ -79,10 +82,10 @@ StatusOr<int> FunctionScope::state(const std::string &name, const StateShape &sh
   return named(std::move(value), "layers." + std::to_string(isOwn ? layer_ : layer) + "." + name);
 }
 
-StatusOr<int> FunctionScope::ropeTable(const std::string &name) {
+StatusOr<int> FunctionScope::ropeTable(const std::string &name, int64_t every) {
   if (!step)
-    return makeRopeTable(name);
-  LLMC_ASSIGN_OR_RETURN(int table, step->makeRopeTable(name));
+    return makeRopeTable(name, every);
+  LLMC_ASSIGN_OR_RETURN(int table, step->makeRopeTable(name, every));
   return capture(table);
 }
 
@@ -105,7 +108,7 @@ std::string signatureOf(const GraphFunction &function) {
   for (const GraphValue &value : function.values) {
     text << static_cast<int>(value.kind) << ' ' << (value.kind == ValueKind::Weight ? value.name : "") << ' '
          << value.heads << ' ' << value.channels << ' ' << value.state.isCache << value.state.latent
-         << value.state.heads << ' ' << value.state.keys << ' ' << value.state.values;
+         << value.state.every << ' ' << value.state.heads << ' ' << value.state.keys << ' ' << value.state.values;
     for (int64_t size : value.shape)
       text << ' ' << size;
     text << '\n';

@@ -15,7 +15,7 @@ public:
   GraphFunction graph;
   FunctionScope *step = nullptr;                                          // of a layer
   std::map<int64_t, std::map<std::string, StateShape>> *states = nullptr; // of a layer: those of all, by layer
-  std::function<StatusOr<int>(const std::string &)> makeRopeTable;        // in the step
+  std::function<StatusOr<int>(const std::string &, int64_t)> makeRopeTable; // in the step
 
   // What a call passes for an input of this function: a value of the step by number, or a weight or state by its full
   // name.
@@ -37,7 +37,7 @@ public:
   int batch() override;
   StatusOr<int> weight(const std::string &name, std::vector<int64_t> shape, double add) override;
   StatusOr<int> state(const std::string &name, const StateShape &shape, int64_t layer) override;
-  StatusOr<int> ropeTable(const std::string &name) override;
+  StatusOr<int> ropeTable(const std::string &name, int64_t every) override;
   int64_t nextRecord() override { return records_++; }
   std::vector<int> emit(GraphNode node, const std::vector<RowShape> &results) override;
 

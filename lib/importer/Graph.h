@@ -17,6 +17,7 @@ struct StateShape {
   int64_t values = 0;                 // channels of a value; of a recurrent state likewise
   bool latent = false;                // the value is the beginning of the key
   bool inputs = false;                // past inputs of a convolution: activations, not sums
+  int64_t every = 1;                  // positions that a cache keeps one row of
   bool operator==(const StateShape &) const = default;
   // Numbers kept per position, or per sequence.
   int64_t elements() const { return heads * (isCache ? keys + (latent ? 0 : values) : keys * values); }

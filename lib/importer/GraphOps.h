@@ -36,7 +36,7 @@ public:
   virtual StatusOr<int> weight(const std::string &name, std::vector<int64_t> shape, double add) = 0;
   // The state `name` of this layer, or of `layer` where that is not negative.
   virtual StatusOr<int> state(const std::string &name, const StateShape &shape, int64_t layer) = 0;
-  virtual StatusOr<int> ropeTable(const std::string &name) = 0;
+  virtual StatusOr<int> ropeTable(const std::string &name, int64_t every) = 0;
   // Number of the next record.
   virtual int64_t nextRecord() = 0;
   // Adds the node and a value per result; that of a kv_append is its state.

@@ -42,13 +42,20 @@ Result router(OpCall &c) {
   if (c.hasWeight("bias")) {
     LLMC_ASSIGN_OR_RETURN(bias, c.weight("bias", {experts}));
   }
+  int given = -1;
+  if (c.has("chosen")) {
+    LLMC_ASSIGN_OR_RETURN(given, c.flat("chosen"));
+    if (c.value(given).channels != chosen || bias >= 0 || groups != 1 || scoring == "sparse_mixer")
+      return c.fail("chosen", "is " + c.print(given) + ", expected " + std::to_string(chosen) +
+                                  " experts without bias, groups and sparse_mixer");
+  }
   Attributes attributes = {{"scoring", scoring},      {"top_k", chosen},       {"groups", groups},
                            {"top_groups", topGroups}, {"group_sum", groupSum}, {"normalize", normalize},
                            {"norm_eps", eps},         {"scale", scale},        {"jitter", jitter}};
   Operand both;
   both.kind = Operand::Kind::Several;
   RowShape shape = {0, chosen};
-  for (int result : c.scope.emit(c.node("router", {x, bias}, attributes, false), {shape, shape}))
+  for (int result : c.scope.emit(c.node("router", {x, bias, given}, attributes, true), {shape, shape}))
     both.several.push_back(Operand::ofRows(result));
   return both;
 }
@@ -82,7 +89,7 @@ void addProductFunctions(FunctionTable &table) {
       {"head_linear", {{"x", "weight", "out"}, headLinear}},
       {"router",
        {{"x", "top_k", "scoring?", "bias?", "groups?", "top_groups?", "group_sum?", "normalize?", "eps?", "scale?",
-         "jitter?"},
+         "jitter?", "chosen?"},
         router}},
       {"expert_linear", {{"x", "weight", "experts", "out", "chosen", "bias?"}, expertLinear}},
       {"combine", {{"x", "weights"}, combine}},

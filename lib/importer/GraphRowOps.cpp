@@ -11,16 +11,27 @@ Result embedding(OpCall &c) {
   LLMC_ASSIGN_OR_RETURN(int64_t count, c.integer("rows", {}, 1));
   LLMC_ASSIGN_OR_RETURN(int64_t channels, c.integer("channels", {}, 1));
   LLMC_ASSIGN_OR_RETURN(double scale, c.number("scale", 1.0));
+  LLMC_ASSIGN_OR_RETURN(bool exact, c.flag("exact"));
   LLMC_ASSIGN_OR_RETURN(int weight, c.weight("weight", {count, channels}));
-  return Operand::ofRows(c.one("embedding", {c.scope.batch(), weight}, {0, channels}, {{"scale", scale}}));
+  Attributes attributes = {{"scale", scale}};
+  if (exact)
+    attributes["exact"] = true;
+  return Operand::ofRows(c.one("embedding", {c.scope.batch(), weight}, {0, channels}, attributes));
 }
 
 Result positionEmbedding(OpCall &c) {
   LLMC_ASSIGN_OR_RETURN(int64_t count, c.integer("rows", {}, 1));
   LLMC_ASSIGN_OR_RETURN(int64_t channels, c.integer("channels", {}, 1));
   LLMC_ASSIGN_OR_RETURN(int64_t offset, c.integer("offset", 0));
+  LLMC_ASSIGN_OR_RETURN(int64_t period, c.integer("period", 0));
+  if (offset + period > count)
+    return c.fail("period", "is " + std::to_string(period) + " from row " + std::to_string(offset) +
+                                " on, the table has " + std::to_string(count) + " rows");
   LLMC_ASSIGN_OR_RETURN(int weight, c.weight("weight", {count, channels}));
-  return Operand::ofRows(c.one("position_embedding", {c.scope.batch(), weight}, {0, channels}, {{"offset", offset}}));
+  Attributes attributes = {{"offset", offset}};
+  if (period > 0)
+    attributes["period"] = period;
+  return Operand::ofRows(c.one("position_embedding", {c.scope.batch(), weight}, {0, channels}, attributes));
 }
 
 StatusOr<int> gain(OpCall &c, const std::string &parameter, int x) {
@@ -90,6 +101,15 @@ Result softcap(OpCall &c) {
 Result softmax(OpCall &c) {
   LLMC_ASSIGN_OR_RETURN(int x, c.rows("x"));
   return Operand::ofRows(c.one("softmax", {x}, c.shapeOf(x)));
+}
+
+Result sinkhorn(OpCall &c) {
+  LLMC_ASSIGN_OR_RETURN(int x, c.headed("x"));
+  LLMC_ASSIGN_OR_RETURN(int64_t iterations, c.integer("iterations", {}, 1));
+  LLMC_ASSIGN_OR_RETURN(double eps, c.number("eps"));
+  if (c.value(x).heads != c.value(x).channels)
+    return c.fail("x", "is " + c.print(x) + ", expected a square matrix");
+  return Operand::ofRows(c.one("sinkhorn", {x}, c.shapeOf(x), {{"iterations", iterations}, {"eps", eps}}));
 }
 
 Result affine(OpCall &c) {
@@ -172,7 +192,8 @@ Result rope(OpCall &c) {
   LLMC_ASSIGN_OR_RETURN(std::string pairing, c.word("pairing", "halves", {"halves", "adjacent"}));
   LLMC_ASSIGN_OR_RETURN(int64_t first, c.integer("first", 0));
   LLMC_ASSIGN_OR_RETURN(bool inverse, c.flag("inverse"));
-  LLMC_ASSIGN_OR_RETURN(int table, c.scope.ropeTable(name));
+  LLMC_ASSIGN_OR_RETURN(int64_t every, c.integer("every", 1, 1));
+  LLMC_ASSIGN_OR_RETURN(int table, c.scope.ropeTable(name, every));
   if (first + c.value(table).channels > c.value(x).channels)
     return c.fail("x", "has " + std::to_string(c.value(x).channels) + " channels a head, but the rope '" + name +
                            "' turns " + std::to_string(c.value(table).channels) + " from " + std::to_string(first) +
@@ -211,8 +232,8 @@ Result record(OpCall &c) {
 
 void addRowFunctions(FunctionTable &table) {
   table.insert({
-      {"embedding", {{"weight", "rows", "channels", "scale?"}, embedding}},
-      {"position_embedding", {{"weight", "rows", "channels", "offset?"}, positionEmbedding}},
+      {"embedding", {{"weight", "rows", "channels", "scale?", "exact?"}, embedding}},
+      {"position_embedding", {{"weight", "rows", "channels", "offset?", "period?"}, positionEmbedding}},
       {"rms_norm", {{"x", "weight?", "eps", "add?", "whole?"}, rmsNorm}},
       {"layer_norm", {{"x", "weight?", "bias?", "eps", "add?", "whole?"}, layerNorm}},
       {"activation", {{"kind", "x"}, activation}},
@@ -221,13 +242,14 @@ void addRowFunctions(FunctionTable &table) {
       {"clamp", {{"x", "low?", "high?"}, clamp}},
       {"softcap", {{"x", "cap"}, softcap}},
       {"softmax", {{"x"}, softmax}},
+      {"sinkhorn", {{"x", "iterations", "eps"}, sinkhorn}},
       {"affine", {{"x", "gain?", "bias?", "per?", "add?"}, affine}},
       {"slice", {{"x", "begin", "end"}, slice}},
       {"concat", {{"parts..."}, concat}},
       {"heads", {{"x", "count"}, heads}},
       {"merge", {{"x"}, merge}},
       {"repeat", {{"x", "times"}, repeat}},
-      {"rope", {{"x", "name?", "pairing?", "first?", "inverse?"}, rope}},
+      {"rope", {{"x", "name?", "pairing?", "first?", "inverse?", "every?"}, rope}},
       {"position_scale", {{"x", "scale", "period", "offset?"}, positionScale}},
       {"select", {{"x"}, select}},
       {"record", {{"x"}, record}},

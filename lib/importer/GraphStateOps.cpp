@@ -7,8 +7,15 @@ namespace {
 using Result = StatusOr<Operand>;
 
 StatusOr<int> appended(OpCall &c, const std::string &name, int key, int value, int64_t latent) {
-  StateShape shape{true, c.value(key).heads, c.value(key).channels, value >= 0 ? c.value(value).channels : latent,
-                   value < 0};
+  LLMC_ASSIGN_OR_RETURN(int64_t every, c.integer("every", 1, 1));
+  StateShape shape;
+  shape.heads = c.value(key).heads;
+  shape.keys = c.value(key).channels;
+  shape.values = value >= 0 ? c.value(value).channels : latent;
+  shape.latent = value < 0;
+  shape.every = every;
+  if (every > 1 && !shape.latent)
+    return c.fail("every", "is " + std::to_string(every) + ", but only latent caches leave positions out");
   if (value >= 0 && c.value(value).heads != shape.heads)
     return c.fail("value",
                   "has " + std::to_string(c.value(value).heads) + " heads, the key " + std::to_string(shape.heads));
@@ -53,6 +60,11 @@ Result attend(OpCall &c) {
   Attributes attributes = {{"scale", scale}, {"softcap", softcap}, {"window", window}};
   if (chunk > 0)
     attributes["chunk"] = chunk;
+  LLMC_ASSIGN_OR_RETURN(bool withLogsum, c.flag("logsum"));
+  if (withLogsum)
+    attributes["with_logsum"] = true;
+  if (state.every > 1 && (window > 0 || chunk > 0 || c.has("alibi")))
+    return c.fail("every", "is " + std::to_string(state.every) + ", which window, chunk and alibi do not count by");
   int sinks = -1, selected = -1;
   if (c.hasWeight("sinks")) {
     LLMC_ASSIGN_OR_RETURN(sinks, c.weight("sinks", {c.value(query).heads}));
@@ -71,7 +83,15 @@ Result attend(OpCall &c) {
   }
   GraphNode node = c.node("attention", {query, grown, c.scope.batch(), sinks, selected}, attributes, true);
   node.name = "attention";
-  return Operand::ofRows(c.scope.emit(std::move(node), {{c.value(query).heads, state.values}}).front());
+  std::vector<RowShape> shapes = {{c.value(query).heads, state.values}};
+  if (!withLogsum)
+    return Operand::ofRows(c.scope.emit(std::move(node), shapes).front());
+  shapes.push_back({0, c.value(query).heads});
+  Operand both;
+  both.kind = Operand::Kind::Several;
+  for (int result : c.scope.emit(std::move(node), shapes))
+    both.several.push_back(Operand::ofRows(result));
+  return both;
 }
 
 Result selectPositions(OpCall &c) {
@@ -92,6 +112,22 @@ Result shortConv(OpCall &c) {
   LLMC_ASSIGN_OR_RETURN(int bias, c.bias("weight", {channels}));
   LLMC_ASSIGN_OR_RETURN(int state, c.scope.state(name, {false, 1, channels, kernel - 1, false, true}, -1));
   return Operand::ofRows(c.one("short_conv", {x, weight, bias, state, c.scope.batch()}, {0, channels}));
+}
+
+Result windowPool(OpCall &c) {
+  LLMC_ASSIGN_OR_RETURN(int value, c.flat("value"));
+  LLMC_ASSIGN_OR_RETURN(int gate, c.flat("gate"));
+  LLMC_ASSIGN_OR_RETURN(int64_t window, c.integer("window", {}, 1));
+  LLMC_ASSIGN_OR_RETURN(bool overlaps, c.flag("overlap"));
+  LLMC_ASSIGN_OR_RETURN(std::string name, c.word("state", "pool", {}));
+  if (!c.sameShape(value, gate))
+    return c.fail("gate", "is " + c.print(gate) + ", the value " + c.print(value));
+  int64_t channels = c.value(value).channels, parts = overlaps ? 2 : 1;
+  if (channels % parts != 0)
+    return c.fail("value", "has " + std::to_string(channels) + " channels, expected two parts of equal size");
+  LLMC_ASSIGN_OR_RETURN(int state, c.scope.state(name, {false, 1, overlaps ? 9 : 3, channels / parts, false}, -1));
+  return Operand::ofRows(
+      c.one("window_pool", {value, gate, state, c.scope.batch()}, {0, channels / parts}, {{"window", window}}));
 }
 
 Result linearAttention(OpCall &c) {
@@ -130,10 +166,11 @@ void addStateFunctions(FunctionTable &table) {
   table.insert({
       {"attend",
        {{"query", "key?", "value?", "scale", "softcap?", "window?", "chunk?", "sinks?", "alibi?", "selected?",
-         "latent?", "from?", "state?"},
+         "latent?", "from?", "state?", "every?", "logsum?"},
         attend}},
-      {"select_positions", {{"query", "weights", "key", "count"}, selectPositions}},
+      {"select_positions", {{"query", "weights", "key", "count", "every?"}, selectPositions}},
       {"short_conv", {{"x", "weight", "kernel", "bias?", "state?"}, shortConv}},
+      {"window_pool", {{"value", "gate", "window", "overlap?", "state?"}, windowPool}},
       {"linear_attention", {{"query", "key", "value", "decay?", "beta?", "state?"}, linearAttention}},
   });
 }

@@ -118,8 +118,9 @@ StateBytes stateBytes(const ModelSpec &spec) {
   for (const GraphValue &value : spec.graph.step.values)
     if (value.kind == GraphValue::Kind::State) {
       uint64_t count = static_cast<uint64_t>(value.state.elements());
+      const uint64_t every = static_cast<uint64_t>(value.state.every);
       if (value.state.isCache)
-        bytes.perToken += count * activationBytes;
+        bytes.perToken += (count * activationBytes + every - 1) / every;
       else
         bytes.perSequence += count * (value.state.inputs ? activationBytes : sumBytes);
       bytes.recurrentElements += value.state.isCache ? 0 : count;

@@ -39,6 +39,7 @@ struct RopeRule {
   std::vector<std::string> objects, scaling, theta, partial, width, originalContext, type, factor, magnitude;
   std::string defaultTheta; // expression: the base when none is stated; empty: that is an error
   std::optional<double> defaultPartial;
+  std::optional<double> defaultMagnitude; // of a yarn that states none; without it as its paper computes it
   std::map<std::string, std::string> types;
   std::string channels;             // expression: of the head, or of the part of it that turns; empty: head_dim
   std::vector<std::string> ignored; // members of the object that do not change the maths of text

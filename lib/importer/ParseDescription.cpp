@@ -278,7 +278,7 @@ private:
     if (!members(json, at,
                  {"objects", "scaling", "theta", "default_theta", "partial", "width", "original_context", "type",
                   "factor", "magnitude", "types", "divisors", "short_divisors", "long_divisors", "channels",
-                  "default_partial", "ignored"}))
+                  "default_partial", "default_magnitude", "ignored"}))
       return rule;
     rule.channels = expressionMember(json, at, "channels");
     rule.ignored = textsMember(json, at, "ignored");
@@ -295,12 +295,8 @@ private:
     rule.shortDivisors = textMember(json, at, "short_divisors");
     rule.longDivisors = textMember(json, at, "long_divisors");
     rule.defaultTheta = expressionMember(json, at, "default_theta");
-    if (const Json *number = find(json, "default_partial")) {
-      if (number->is_number())
-        rule.defaultPartial = number->get<double>();
-      else
-        error(at + "/default_partial", "is " + brief(*number) + ", expected a number");
-    }
+    rule.defaultPartial = numberMember(json, at, "default_partial");
+    rule.defaultMagnitude = numberMember(json, at, "default_magnitude");
     if (const Json *types = find(json, "types"))
       rule.types = textMap(*types, at + "/types");
     for (const auto &[published, type] : rule.types)
@@ -310,6 +306,15 @@ private:
     return rule;
   }
 
+  std::optional<double> numberMember(const Json &json, const std::string &at, const char *name) {
+    const Json *number = find(json, name);
+    if (!number)
+      return {};
+    if (number->is_number())
+      return number->get<double>();
+    error(at + "/" + name, "is " + brief(*number) + ", expected a number");
+    return {};
+  }
   std::string expression(const Json &json, const std::string &at) {
     std::string text = json.is_number() ? json.dump() : this->text(json, at);
     if (StatusOr<Expression> parsed = parseExpression(text); !parsed.ok())

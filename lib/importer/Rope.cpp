@@ -353,6 +353,7 @@ Status scaleYarn(const Stage &s, RopeSpec &rope) {
   }
   auto magnitude = [](double scale, double m) { return scale <= 1.0 ? 1.0 : 0.1 * m * std::log(scale) + 1.0; };
   rope.magnitude = mscale != 0.0 && mscaleAll != 0.0 ? magnitude(factor, mscale) / magnitude(factor, mscaleAll)
+                   : s.rule.defaultMagnitude         ? *s.rule.defaultMagnitude
                                                      : magnitude(factor, 1.0);
   if (member(s, "attention_factor").json) {
     LLMC_ASSIGN_OR_RETURN(rope.magnitude, needed(s, "attention_factor"));

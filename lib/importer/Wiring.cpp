@@ -29,7 +29,7 @@ public:
 private:
   Status wire(int64_t layers) {
     FunctionScope step(catalog_, lookup_, -1);
-    step.makeRopeTable = [&](const std::string &name) { return ropeTable(step, name); };
+    step.makeRopeTable = [&](const std::string &name, int64_t every) { return ropeTable(step, name, every); };
     step.graph.name = "step";
     step.graph.inputs = {step.batch()};
     scope_ = step_ = &step;
@@ -143,8 +143,8 @@ private:
     (void)callGraphOp(*step_, "record", arguments);
   }
 
-  StatusOr<int> ropeTable(FunctionScope &step, const std::string &name) {
-    if (auto known = tables_.find(name); known != tables_.end())
+  StatusOr<int> ropeTable(FunctionScope &step, const std::string &name, int64_t every) {
+    if (auto known = tables_.find({name, every}); known != tables_.end())
       return known->second;
     auto rule = values_.rules().ropes.find(name);
     if (rule == values_.rules().ropes.end())
@@ -159,7 +159,9 @@ private:
     node.name = "rope";
     node.operands = {step.batch()};
     node.attributes["rope"] = name;
-    return tables_[name] = step.emit(std::move(node), {{0, channels}}).front();
+    if (every > 1)
+      node.attributes["step"] = every;
+    return tables_[{name, every}] = step.emit(std::move(node), {{0, channels}}).front();
   }
 
   //===-- blocks
@@ -405,7 +407,7 @@ private:
   int depth_ = 0;
   size_t statements_ = 0;
   Status configStatus_; // what the config fails with, when that is why there is no graph
-  std::map<std::string, int> tables_;
+  std::map<std::pair<std::string, int64_t>, int> tables_; // by the rope's name and the step of its positions
   std::map<int64_t, std::map<std::string, StateShape>> states_;
   std::map<std::string, size_t> kinds_;
   std::map<std::string, int> sameName_;

@@ -9,12 +9,13 @@ using namespace llmc;
 using namespace llmc::reference;
 
 Matrix llmc::reference::ropeTable(std::span<const int32_t> positions, std::span<const float> frequencies,
-                                  float magnitude) {
+                                  float magnitude, int64_t step) {
   Matrix table(static_cast<int64_t>(positions.size()), 2 * static_cast<int64_t>(frequencies.size()));
   for (size_t t = 0; t < positions.size(); ++t) {
     std::span<float> row = table.row(static_cast<int64_t>(t));
     for (size_t i = 0; i < frequencies.size(); ++i) {
-      const float angle = static_cast<float>(positions[t]) * frequencies[i]; // rounded to f32 on purpose
+      const int64_t position = positions[t] / step * step;
+      const float angle = static_cast<float>(position) * frequencies[i]; // rounded to f32 on purpose
       row[i] = static_cast<float>(std::cos(static_cast<double>(angle)) * magnitude);
       row[frequencies.size() + i] = static_cast<float>(std::sin(static_cast<double>(angle)) * magnitude);
     }
@@ -44,6 +45,9 @@ Matrix llmc::reference::rope(const Matrix &x, const Matrix &table, const RopeSha
 
 namespace {
 
+// The logarithm of a sum that nothing takes part in.
+constexpr float nothingSeen = -1.0e30f;
+
 // The positions that a row at `position` sees, ascending.
 std::vector<int64_t> seenPositions(int64_t position, const AttentionShape &shape) {
   int64_t first = shape.window > 0 ? std::max<int64_t>(0, position - shape.window + 1) : 0;
@@ -66,7 +70,7 @@ std::vector<int64_t> seenPositions(int64_t position, const AttentionShape &shape
 } // namespace
 
 void llmc::reference::attendRow(std::span<const float> query, const KeysAndValues &cache, int64_t position,
-                                const AttentionShape &shape, std::span<float> result) {
+                                const AttentionShape &shape, std::span<float> result, std::span<float> logsums) {
   const std::vector<int64_t> seen = seenPositions(position, shape);
   const int64_t group = shape.heads / cache.kvHeads;
   std::vector<double> scores(seen.size()), sums(static_cast<size_t>(cache.valueDim));
@@ -92,6 +96,8 @@ void llmc::reference::attendRow(std::span<const float> query, const KeysAndValue
     }
     for (size_t d = 0; d < sums.size(); ++d)
       result[head * sums.size() + d] = seen.empty() ? 0.0f : static_cast<float>(sums[d] / total);
+    if (!logsums.empty())
+      logsums[head] = total > 0 ? static_cast<float>(top + std::log(total)) : nothingSeen;
   }
 }
 

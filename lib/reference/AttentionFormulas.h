@@ -6,8 +6,9 @@
 
 namespace llmc::reference {
 
-/// Cosines, then sines, of float(position * frequency), times magnitude.
-Matrix ropeTable(std::span<const int32_t> positions, std::span<const float> frequencies, float magnitude);
+/// Cosines, then sines, of float(position * frequency), times magnitude; positions rounded down to a multiple of step.
+Matrix ropeTable(std::span<const int32_t> positions, std::span<const float> frequencies, float magnitude,
+                 int64_t step = 1);
 
 struct RopeShape {
   int64_t headDim;
@@ -40,9 +41,10 @@ struct AttentionShape {
   std::span<const float> sinks = {};                   // scores per head, or none
   std::optional<std::span<const float>> selected = {}; // the positions to look at; all others are left out
 };
-/// One row at `position` over its sequence, which holds that position.
+/// One row at `position` over its sequence, which holds that position; -1 sees nothing. Logsums, one for each head,
+/// where they are wanted.
 void attendRow(std::span<const float> query, const KeysAndValues &cache, int64_t position, const AttentionShape &shape,
-               std::span<float> result);
+               std::span<float> result, std::span<float> logsums = {});
 
 /// The positions up to `position` of largest weighted score, ascending, then -1. The cache has one head.
 void selectPositions(std::span<const float> query, std::span<const float> weights, const KeysAndValues &cache,

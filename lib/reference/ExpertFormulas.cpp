@@ -75,7 +75,7 @@ void mixSparsely(std::span<const float> logits, double jitter, std::vector<size_
 } // namespace
 
 void llmc::reference::routeRow(std::span<const float> logits, std::span<const float> bias, const RouterShape &shape,
-                               std::span<float> weights, std::span<float> experts) {
+                               std::span<float> weights, std::span<float> experts, std::span<const float> given) {
   std::vector<size_t> chosen;
   std::vector<double> s;
   if (shape.scoring == llm::Scoring::SparseMixer) {
@@ -85,7 +85,10 @@ void llmc::reference::routeRow(std::span<const float> logits, std::span<const fl
     std::vector<float> choice = all;
     for (size_t e = 0; e < bias.size(); ++e)
       choice[e] += bias[e];
-    chosen = largest(choice, groupsThatStay(choice, shape), shape.topK);
+    if (given.empty())
+      chosen = largest(choice, groupsThatStay(choice, shape), shape.topK);
+    else
+      chosen.assign(given.begin(), given.end());
     for (size_t e : chosen)
       s.push_back(all[e]);
   }
@@ -93,7 +96,7 @@ void llmc::reference::routeRow(std::span<const float> logits, std::span<const fl
   for (double x : s)
     sum += x;
   for (size_t i = 0; i < chosen.size(); ++i) {
-    experts[i] = static_cast<float>(chosen[i]);
+    experts[i] = given.empty() ? static_cast<float>(chosen[i]) : given[i];
     weights[i] = static_cast<float>((shape.normalize ? s[i] / sum : s[i]) * shape.scale);
   }
 }

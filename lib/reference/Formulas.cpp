@@ -112,6 +112,31 @@ Matrix llmc::reference::softmax(const Matrix &x, int64_t channels) {
   return y;
 }
 
+Matrix llmc::reference::sinkhorn(const Matrix &x, int64_t size, int64_t iterations, float eps) {
+  const auto n = static_cast<size_t>(size);
+  Matrix y(x.rows, x.columns);
+  for (int64_t t = 0; t < x.rows; ++t) {
+    std::vector<double> m(x.row(t).begin(), x.row(t).end());
+    // Of the lines whose elements are `step` apart; one line begins `next` behind the other.
+    auto normalize = [&](size_t step, size_t next) {
+      for (size_t line = 0; line < n; ++line) {
+        double sum = eps;
+        for (size_t i = 0; i < n; ++i)
+          sum += m[line * next + i * step];
+        for (size_t i = 0; i < n; ++i)
+          m[line * next + i * step] /= sum;
+      }
+    };
+    normalize(n, 1);
+    for (int64_t i = 1; i < iterations; ++i) {
+      normalize(1, n);
+      normalize(n, 1);
+    }
+    std::ranges::transform(m, y.row(t).begin(), [](double value) { return static_cast<float>(value); });
+  }
+  return y;
+}
+
 static double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 float llmc::reference::activate(llm::Activation activation, float value) {

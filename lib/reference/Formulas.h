@@ -13,6 +13,8 @@ double dot(const float *a, const float *b, int64_t size);
 /// for each of them or for each of a row.
 Matrix rmsNorm(const Matrix &x, int64_t channels, const Matrix *weight, float eps);
 Matrix layerNorm(const Matrix &x, int64_t channels, const Matrix *weight, const Matrix *bias, float eps);
+/// Square matrices of `size`, scaled until columns and rows sum to one.
+Matrix sinkhorn(const Matrix &x, int64_t size, int64_t iterations, float eps);
 Matrix softmax(const Matrix &x, int64_t channels);
 float activate(llm::Activation activation, float x);
 float xielu(float x, float positive, float negative, float beta, float eps);

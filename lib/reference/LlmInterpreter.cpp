@@ -54,8 +54,10 @@ std::map<std::string, Matrix> LlmInterpreter::stateOf(size_t sequence) const {
   for (const auto &[name, values] : sequences[sequence].recurrent)
     add(name, 1, values);
   for (const auto &[name, cache] : sequences[sequence].caches) {
-    add(name + ".keys", sequences[sequence].length, cache.keys);
-    add(name + ".values", sequences[sequence].length, cache.values);
+    const int64_t rows =
+        cast<KvType>(ModuleOp(module).lookupSymbol<StateOp>(name).getType()).rowsOf(sequences[sequence].length);
+    add(name + ".keys", rows, cache.keys);
+    add(name + ".values", rows, cache.values);
   }
   return state;
 }
@@ -93,7 +95,8 @@ void LlmStep::undo() {
         continue;
       auto kv = cast<KvType>(owner.module.lookupSymbol<StateOp>(name).getType());
       auto keep = [&](std::vector<float> &cache, int64_t channels) {
-        cache.resize(std::min(cache.size(), static_cast<size_t>(sequence.length * kv.getHeads() * channels)));
+        cache.resize(
+            std::min(cache.size(), static_cast<size_t>(kv.rowsOf(sequence.length) * kv.getHeads() * channels)));
       };
       keep(found->second.keys, kv.getHeadDim());
       keep(found->second.values, kv.storedValueDim());
@@ -118,9 +121,9 @@ LogicalResult LlmStep::execute(Operation &op, Frame &frame) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<UseWeightOp, UseStateOp, func::CallOp, EmbeddingOp, PositionEmbeddingOp, RmsNormOp, LayerNormOp, LinearOp,
             FusedLinearOp, ActivationOp, GatedActivationOp, XieluOp, AddOp, MultiplyOp, ScaleOp, AffineOp, ClampOp,
-            SoftcapOp, SoftmaxOp, SliceOp, ConcatOp, RepeatHeadsOp, PositionScaleOp, SelectRowsOp, RecordOp,
+            SoftcapOp, SoftmaxOp, SinkhornOp, SliceOp, ConcatOp, RepeatHeadsOp, PositionScaleOp, SelectRowsOp, RecordOp,
             SplitHeadsOp, MergeHeadsOp, RopeTableOp, RopeOp, KvAppendOp, AttentionOp, SelectPositionsOp, RouterOp,
-            ExpertLinearOp, HeadLinearOp, CombineOp, ShortConvOp, LinearAttentionOp>(
+            ExpertLinearOp, HeadLinearOp, CombineOp, ShortConvOp, WindowPoolOp, LinearAttentionOp>(
           [&](auto known) { return evaluate(known, frame); })
       .Default([](Operation *unknown) { return unknown->emitOpError() << "has no reference implementation"; });
 }

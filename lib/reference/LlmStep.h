@@ -50,6 +50,7 @@ private:
   Result evaluate(llm::ClampOp op, Frame &frame);
   Result evaluate(llm::SoftcapOp op, Frame &frame);
   Result evaluate(llm::SoftmaxOp op, Frame &frame);
+  Result evaluate(llm::SinkhornOp op, Frame &frame);
   Result evaluate(llm::SliceOp op, Frame &frame);
   Result evaluate(llm::ConcatOp op, Frame &frame);
   Result evaluate(llm::RepeatHeadsOp op, Frame &frame);
@@ -74,6 +75,7 @@ private:
 
   // StepRecurrentOps.cpp
   Result evaluate(llm::ShortConvOp op, Frame &frame);
+  Result evaluate(llm::WindowPoolOp op, Frame &frame);
   Result evaluate(llm::LinearAttentionOp op, Frame &frame);
 
   const Matrix &tensor(Frame &frame, mlir::Value value) { return *std::get<Tensor>(frame.at(value)); }

@@ -1,5 +1,7 @@
 #include "lib/reference/RecurrentFormulas.h"
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 using namespace llmc::reference;
 
@@ -15,6 +17,53 @@ void llmc::reference::shortConvRow(std::span<const float> input, const Matrix &w
     result[c] = static_cast<float>(sum + static_cast<double>(w[kept]) * input[c]);
     std::shift_left(past.begin(), past.end(), 1);
     past.back() = input[c];
+  }
+}
+
+namespace {
+
+// A softmax-weighted sum of one channel as it grows, of exponents of 2.
+struct RunningSum {
+  double maximum, weights, sum; // the maximum means nothing while there are no weights
+
+  void add(const RunningSum &other) {
+    if (other.weights == 0)
+      return;
+    const double top = weights == 0 ? other.maximum : std::max(maximum, other.maximum);
+    const double kept = weights == 0 ? 0 : std::exp2(maximum - top), added = std::exp2(other.maximum - top);
+    *this = {top, weights * kept + other.weights * added, sum * kept + other.sum * added};
+  }
+};
+
+} // namespace
+
+void llmc::reference::windowPoolRow(std::span<const float> value, std::span<const float> gate, int64_t position,
+                                    int64_t window, std::span<double> state, std::span<float> result) {
+  const size_t channels = result.size();
+  const bool overlaps = value.size() > channels, begins = position % window == 0;
+  for (size_t c = 0; c < channels; ++c) {
+    const auto load = [&](size_t set) {
+      return RunningSum{state[3 * set * channels + c], state[(3 * set + 1) * channels + c],
+                        state[(3 * set + 2) * channels + c]};
+    };
+    const auto store = [&](size_t set, const RunningSum &sum) {
+      state[3 * set * channels + c] = sum.maximum;
+      state[(3 * set + 1) * channels + c] = sum.weights;
+      state[(3 * set + 2) * channels + c] = sum.sum;
+    };
+    const size_t last = value.size() - channels + c;
+    RunningSum pooled = begins ? RunningSum{} : load(0);
+    pooled.add({gate[last] * std::numbers::log2e, 1, value[last]});
+    store(0, pooled);
+    if (overlaps) {
+      // What this window leaves for the next one, and what the one before has left.
+      RunningSum next = begins ? RunningSum{} : load(1), before = load(begins ? 1 : 2);
+      next.add({gate[c] * std::numbers::log2e, 1, value[c]});
+      store(1, next);
+      store(2, before);
+      pooled.add(before);
+    }
+    result[c] = static_cast<float>(pooled.sum / pooled.weights);
   }
 }
 

@@ -8,6 +8,11 @@ namespace llmc::reference {
 void shortConvRow(std::span<const float> input, const Matrix &weight, std::span<const float> bias,
                   std::span<double> state, std::span<float> result);
 
+/// A row at `position` of windows of `window` positions. state is [3 or 9][channels]: of each running sum the maximum
+/// of the gates times log2(e), the sum of weights, which is 0 where there is none, and the weighted sum.
+void windowPoolRow(std::span<const float> value, std::span<const float> gate, int64_t position, int64_t window,
+                   std::span<double> state, std::span<float> result);
+
 struct LinearAttentionShape {
   int64_t heads, keyHeads, keys, values;
 };

@@ -1,4 +1,5 @@
 #include "lib/reference/RecurrentKernels.h"
+#include "lib/reference/TileKernels.h"
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -73,6 +74,58 @@ void recur(const RecurOperands &operands, int64_t column, const StateView &state
       element(k) = std::fma(key(k), update, times(k, element(k)));
     result[static_cast<size_t>(i)] =
         operands.beta.empty() ? sumOfProducts(keys, partials, query, element) : std::fma(agreement, update, fromState);
+  }
+}
+
+namespace {
+
+// A running sum of one channel: its three lines are `stride` apart.
+struct PoolSum {
+  float *at;
+  int64_t stride;
+  float &maximum() const { return at[0]; }
+  float &weights() const { return at[stride]; }
+  float &sum() const { return at[2 * stride]; }
+  float maximumOr(float nothing) const { return weights() == 0 ? nothing : maximum(); }
+
+  void clear() const { maximum() = weights() = sum() = 0; }
+  void add(float gate, float value) const {
+    const float scaled = gate * 1.44269504f, next = std::max(maximumOr(scaled), scaled);
+    const float kept = exp2Polynomial(maximumOr(next) - next), added = exp2Polynomial(scaled - next);
+    weights() = std::fma(weights(), kept, added);
+    sum() = std::fma(sum(), kept, added * value);
+    maximum() = next;
+  }
+};
+
+} // namespace
+
+void pool(std::span<const float> value, std::span<const float> gate, bool begins, int64_t column,
+          const StateView &state, std::span<float> result) {
+  const auto lanes = static_cast<int64_t>(result.size());
+  float *lines = state.memory + column * state.type.getKeys() * lanes;
+  const size_t last = value.size() - result.size();
+  for (size_t c = 0; c < result.size(); ++c) {
+    const auto sumOf = [&](int64_t index) { return PoolSum{lines + 3 * index * lanes + c, lanes}; };
+    const PoolSum here = sumOf(0);
+    if (begins)
+      here.clear();
+    here.add(gate[last + c], value[last + c]);
+    if (last == 0) {
+      result[c] = here.sum() / here.weights();
+      continue;
+    }
+    const PoolSum next = sumOf(1), before = sumOf(2);
+    if (begins) {
+      before.maximum() = next.maximum();
+      before.weights() = next.weights();
+      before.sum() = next.sum();
+      next.clear();
+    }
+    next.add(gate[c], value[c]);
+    const float top = std::max(here.maximum(), before.maximumOr(here.maximum()));
+    const float f = exp2Polynomial(here.maximum() - top), e = exp2Polynomial(before.maximumOr(top) - top);
+    result[c] = std::fma(here.sum(), f, before.sum() * e) / std::fma(here.weights(), f, before.weights() * e);
   }
 }
 

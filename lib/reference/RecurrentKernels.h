@@ -26,4 +26,8 @@ struct RecurOperands {
 };
 void recur(const RecurOperands &operands, int64_t column, const StateView &state, std::span<float> result);
 
+/// One row of tile.pool; `begins` says that it is the first of its window.
+void pool(std::span<const float> value, std::span<const float> gate, bool begins, int64_t column,
+          const StateView &state, std::span<float> result);
+
 } // namespace llmc::reference

@@ -20,7 +20,9 @@ LogicalResult LlmStep::evaluate(MergeHeadsOp op, Frame &frame) {
 }
 
 LogicalResult LlmStep::evaluate(RopeTableOp op, Frame &frame) {
-  set(frame, op, ropeTable(positions, op.getFrequencies(), op.getMagnitude().convertToFloat()));
+  set(frame, op,
+      ropeTable(positions, op.getFrequencies(), op.getMagnitude().convertToFloat(),
+                static_cast<int64_t>(op.getStep())));
   return success();
 }
 
@@ -47,6 +49,8 @@ LogicalResult LlmStep::evaluate(KvAppendOp op, Frame &frame) {
   };
   for (int64_t t = 0; t < rows(); ++t) {
     const size_t sequence = sequenceOf[static_cast<size_t>(t)];
+    if ((positions[static_cast<size_t>(t)] + 1) % kv.getEvery() != 0)
+      continue;
     LlmInterpreter::Cache &cache = owner.sequences[sequence].caches[state.getSymName().str()];
     append(cache.keys, tensor(frame, op.getKey()).row(t), kv.getHeadDim());
     if (op.getValue())
@@ -81,15 +85,19 @@ LogicalResult LlmStep::evaluate(AttentionOp op, Frame &frame) {
     shape.alibi = *op.getAlibi();
   if (*sinks)
     shape.sinks = (*sinks)->row(0);
-  Matrix result(query.rows, elementsPerRow(op.getType()));
+  Matrix result(query.rows, elementsPerRow(op.getResult().getType()));
+  Matrix logsums(op.getLogsum() ? query.rows : 0, shape.heads);
   for (int64_t t = 0; t < query.rows; ++t) {
     const size_t row = static_cast<size_t>(t);
     const LlmInterpreter::Cache &cache = owner.sequences[sequenceOf[row]].caches[state->getSymName().str()];
     if (op.getSelected())
       shape.selected = tensor(frame, op.getSelected()).row(t);
-    attendRow(query.row(t), cacheView(cache.keys, cache.values, kv), positions[row], shape, result.row(t));
+    attendRow(query.row(t), cacheView(cache.keys, cache.values, kv), kv.rowsOf(positions[row] + 1) - 1, shape,
+              result.row(t), op.getLogsum() ? logsums.row(t) : std::span<float>());
   }
-  set(frame, op, std::move(result));
+  set(frame, op.getResult(), std::move(result));
+  if (op.getLogsum())
+    set(frame, op.getLogsum(), std::move(logsums));
   return success();
 }
 
@@ -98,12 +106,13 @@ LogicalResult LlmStep::evaluate(SelectPositionsOp op, Frame &frame) {
   if (failed(state))
     return failure();
   const Matrix &query = tensor(frame, op.getQuery()), &weights = tensor(frame, op.getWeights());
+  KvType kv = op.getKv().getType();
   Matrix result(query.rows, channelsOf(op.getType()));
   for (int64_t t = 0; t < query.rows; ++t) {
     const size_t row = static_cast<size_t>(t);
     const LlmInterpreter::Cache &cache = owner.sequences[sequenceOf[row]].caches[state->getSymName().str()];
-    selectPositions(query.row(t), weights.row(t), cacheView(cache.keys, cache.values, op.getKv().getType()),
-                    positions[row], result.row(t));
+    selectPositions(query.row(t), weights.row(t), cacheView(cache.keys, cache.values, kv),
+                    kv.rowsOf(positions[row] + 1) - 1, result.row(t));
   }
   set(frame, op, std::move(result));
   return success();

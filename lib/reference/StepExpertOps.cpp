@@ -22,8 +22,16 @@ LogicalResult LlmStep::evaluate(RouterOp op, Frame &frame) {
                           op.getScale().convertToFloat(),
                           op.getJitter().convertToFloat()};
   Matrix weights(input.rows, shape.topK), experts(input.rows, shape.topK);
-  for (int64_t t = 0; t < input.rows; ++t)
-    routeRow(input.row(t), *bias ? (*bias)->row(0) : std::span<const float>(), shape, weights.row(t), experts.row(t));
+  for (int64_t t = 0; t < input.rows; ++t) {
+    std::span<const float> given;
+    if (op.getChosen())
+      given = tensor(frame, op.getChosen()).row(t);
+    for (float expert : given)
+      if (!(expert >= 0 && expert < static_cast<float>(input.columns)))
+        return op.emitOpError() << "is given expert " << expert << " of " << input.columns;
+    routeRow(input.row(t), *bias ? (*bias)->row(0) : std::span<const float>(), shape, weights.row(t), experts.row(t),
+             given);
+  }
   set(frame, op.getWeights(), std::move(weights));
   set(frame, op.getExperts(), std::move(experts));
   return success();

@@ -37,6 +37,21 @@ LogicalResult LlmStep::evaluate(ShortConvOp op, Frame &frame) {
   return success();
 }
 
+LogicalResult LlmStep::evaluate(WindowPoolOp op, Frame &frame) {
+  FailureOr<std::vector<LlmInterpreter::Recurrent> *> states = update(op, std::get<StateOp>(frame.at(op.getState())));
+  if (failed(states))
+    return failure();
+  const Matrix &value = tensor(frame, op.getValue()), &gate = tensor(frame, op.getGate());
+  Matrix result(value.rows, channelsOf(op.getType()));
+  for (int64_t t = 0; t < value.rows; ++t) {
+    const size_t row = static_cast<size_t>(t);
+    windowPoolRow(value.row(t), gate.row(t), positions[row], static_cast<int64_t>(op.getWindow()),
+                  (**states)[sequenceOf[row]], result.row(t));
+  }
+  set(frame, op, std::move(result));
+  return success();
+}
+
 LogicalResult LlmStep::evaluate(LinearAttentionOp op, Frame &frame) {
   FailureOr<std::vector<LlmInterpreter::Recurrent> *> states = update(op, std::get<StateOp>(frame.at(op.getState())));
   if (failed(states))

@@ -44,7 +44,9 @@ LogicalResult LlmStep::evaluate(PositionEmbeddingOp op, Frame &frame) {
     return failure();
   Matrix result(rows(), (*table)->columns);
   for (size_t t = 0; t < tokens.size(); ++t) {
-    int64_t place = std::min(positions[t] + static_cast<int64_t>(op.getOffset()), (*table)->rows - 1);
+    const int64_t period = static_cast<int64_t>(op.getPeriod());
+    const int64_t position = period > 0 ? positions[t] % period : positions[t];
+    int64_t place = std::min(position + static_cast<int64_t>(op.getOffset()), (*table)->rows - 1);
     std::ranges::copy((*table)->row(place), result.row(static_cast<int64_t>(t)).begin());
   }
   set(frame, op, std::move(result));
@@ -179,6 +181,13 @@ LogicalResult LlmStep::evaluate(SoftcapOp op, Frame &frame) {
 
 LogicalResult LlmStep::evaluate(SoftmaxOp op, Frame &frame) {
   set(frame, op, softmax(tensor(frame, op.getInput()), channelsOf(op.getType())));
+  return success();
+}
+
+LogicalResult LlmStep::evaluate(SinkhornOp op, Frame &frame) {
+  set(frame, op,
+      sinkhorn(tensor(frame, op.getInput()), channelsOf(op.getType()), static_cast<int64_t>(op.getIterations()),
+               op.getEps().convertToFloat()));
   return success();
 }
 

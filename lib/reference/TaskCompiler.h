@@ -47,11 +47,13 @@ private:
   mlir::FailureOr<Instruction> rule(tile::SwapPairsOp op);
   mlir::FailureOr<Instruction> rule(tile::ChooseOp op);
   mlir::FailureOr<Instruction> rule(tile::PickOp op);
+  mlir::FailureOr<Instruction> rule(tile::SinkhornOp op);
   mlir::FailureOr<Instruction> rule(tile::WhenOp op);
   mlir::FailureOr<Instruction> rule(tile::AppendOp op);
   mlir::FailureOr<Instruction> rule(tile::AttendOp op);
   mlir::FailureOr<Instruction> rule(tile::ConvolveOp op);
   mlir::FailureOr<Instruction> rule(tile::RecurOp op);
+  mlir::FailureOr<Instruction> rule(tile::PoolOp op);
   mlir::FailureOr<Instruction> rule(tile::SelectPositionsOp op);
 
   template <typename F> Instruction unary(mlir::Operation &op, F f) {

@@ -1,5 +1,6 @@
-// The rules of tile ops that move elements to other places.
+// The rules of tile ops whose elements depend on those at other places.
 #include "lib/reference/TaskCompiler.h"
+#include "lib/reference/TileKernels.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -90,6 +91,16 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::PickOp op) {
       const float place = std::fmin(std::fmax(places.floats[i], 0.0f), static_cast<float>(in.size - 1));
       out.floats[i] = in.floats[static_cast<size_t>(place)];
     }
+    return true;
+  });
+}
+
+FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::SinkhornOp op) {
+  Slot in = slot(op.getInput()), out = slot(op);
+  return Instruction([=, size = op.matrixSize(), iterations = static_cast<int64_t>(op.getIterations()),
+                      eps = op.getEps().convertToFloat()] {
+    std::ranges::copy(in.f(), out.floats);
+    sinkhorn(out.f(), size, iterations, eps);
     return true;
   });
 }

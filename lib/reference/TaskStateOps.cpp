@@ -63,3 +63,20 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::RecurOp op) {
         return true;
       });
 }
+
+FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::PoolOp op) {
+  Slot value = slot(op.getValue()), gate = slot(op.getGate());
+  Slot column = slot(op.getColumn()), row = slot(op.getRow()), out = slot(op);
+  StepMemory *memory = &task.memory;
+  return Instruction([=, tiles = op.getState().getType().blocksPerHead(), window = static_cast<int64_t>(op.getWindow()),
+                      state = recurrentState(op.getState())] {
+    if (!isInside(op, *row.integers, memory->batch->num_tokens, *column.integers, tiles))
+      return false;
+    StateView view = state(*row.integers);
+    const int64_t position = memory->batch->positions[*row.integers];
+    if (position == 0)
+      view.clear(*column.integers, tiles);
+    pool(value.f(), gate.f(), position % window == 0, *column.integers, view, out.f());
+    return true;
+  });
+}

@@ -262,17 +262,20 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::AppendOp op) {
   Slot value = slot(op.getValue()), head = slot(op.getHead()), row = slot(op.getRow());
   StepMemory *memory = &task.memory;
   return Instruction([=, view = std::move(view), isValue = op.getHalf() == tile::KvHalf::Value,
-                      heads = op.getKv().getType().getHeads()] {
+                      heads = op.getKv().getType().getHeads(), every = op.getKv().getType().getEvery()] {
     if (!hasHead(op, *head.integers, heads, *row.integers, memory->batch->num_tokens))
       return false;
-    view(*row.integers).append(isValue, *head.integers, memory->batch->positions[*row.integers], value.f());
+    const int64_t position = memory->batch->positions[*row.integers];
+    if ((position + 1) % every == 0)
+      view(*row.integers).append(isValue, *head.integers, position / every, value.f());
     return true;
   });
 }
 
 FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::AttendOp op) {
   std::function<CacheView(int64_t)> view = cache(op.getKv());
-  Slot query = slot(op.getQuery()), head = slot(op.getHead()), row = slot(op.getRow()), out = slot(op);
+  Slot query = slot(op.getQuery()), head = slot(op.getHead()), row = slot(op.getRow()), out = slot(op.getResult());
+  Slot logsum = op.getLogsum() ? slot(op.getLogsum()) : Slot();
   Slot sinks = op.getSinks() ? slot(op.getSinks()) : Slot(),
        selected = op.getSelected() ? slot(op.getSelected()) : Slot();
   StepMemory *memory = &task.memory;
@@ -283,8 +286,8 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::AttendOp op) {
   if (op.getAlibi())
     slopes = op.getAlibi()->vec();
   const size_t group = static_cast<size_t>(query.size / op.getKv().getType().getHeadDim());
-  return Instruction([=, column = task.column, view = std::move(view), heads = op.getKv().getType().getHeads()] {
-    if (!hasHead(op, *head.integers, heads, *row.integers, memory->batch->num_tokens))
+  return Instruction([=, column = task.column, view = std::move(view), kv = op.getKv().getType()] {
+    if (!hasHead(op, *head.integers, kv.getHeads(), *row.integers, memory->batch->num_tokens))
       return false;
     AttendShape here = shape;
     if (!slopes.empty())
@@ -293,7 +296,8 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::AttendOp op) {
       here.sinks = sinks.f();
     if (selected.size)
       here.selected = selected.f();
-    attend(query.f(), view(*row.integers), *head.integers, memory->batch->positions[*row.integers], here, out.f());
+    const int64_t last = kv.rowsOf(memory->batch->positions[*row.integers] + 1) - 1;
+    attend(query.f(), view(*row.integers), *head.integers, last, here, out.f(), logsum.f());
     return true;
   });
 }
@@ -302,10 +306,11 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::SelectPositionsOp 
   std::function<CacheView(int64_t)> view = cache(op.getKv());
   Slot query = slot(op.getQuery()), weights = slot(op.getWeights()), row = slot(op.getRow()), out = slot(op);
   StepMemory *memory = &task.memory;
-  return Instruction([=, view = std::move(view)] {
+  return Instruction([=, view = std::move(view), kv = op.getKv().getType()] {
     if (!hasHead(op, 0, 1, *row.integers, memory->batch->num_tokens))
       return false;
-    selectPositions(query.f(), weights.f(), view(*row.integers), memory->batch->positions[*row.integers], out.f());
+    const int64_t last = kv.rowsOf(memory->batch->positions[*row.integers] + 1) - 1;
+    selectPositions(query.f(), weights.f(), view(*row.integers), last, out.f());
     return true;
   });
 }

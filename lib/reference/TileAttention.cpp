@@ -24,8 +24,8 @@ template <typename T> T read(const uint8_t *bytes) {
 //===-- cache --===//
 
 uint8_t *CacheView::at(bool value, int64_t head, int64_t position, int64_t channel) const {
-  const int64_t page = kv.getPage(), panel = kv.getPanel(), depth = kv.getHeadDim();
-  const int64_t inPage = position % page, unit = kv.hasPairs() ? 2 : 1;
+  const int64_t page = kv.rowsPerPage(), panel = kv.getPanel(), depth = kv.getHeadDim();
+  const int64_t inPage = rowInPage(position), unit = kv.hasPairs() ? 2 : 1;
   int64_t place;
   if (!value || kv.getLatent())
     place = head * page * depth + inPage / panel * panel * depth + (channel / unit * panel + inPage % panel) * unit +
@@ -35,13 +35,14 @@ uint8_t *CacheView::at(bool value, int64_t head, int64_t position, int64_t chann
             (inPage / 2 * panel + channel % panel) * 2 + inPage % 2;
   else
     place = kv.getHeads() * page * depth + (head * page + inPage) * kv.getValueDim() + channel;
-  return memory + pages[position / page] * pageBytes + offset + place * elementBytes();
+  return pageOf(position) + place * elementBytes();
 }
 
 uint8_t *CacheView::scaleAt(bool value, int64_t head, int64_t position) const {
-  const int64_t page = kv.getPage(), heads = kv.getHeads(), rows = value && !kv.getLatent() ? heads + head : head;
-  const int64_t place = heads * page * (kv.getHeadDim() + kv.storedValueDim()) + 4 * (rows * page + position % page);
-  return memory + pages[position / page] * pageBytes + offset + place;
+  const int64_t page = kv.rowsPerPage(), heads = kv.getHeads(), rows = value && !kv.getLatent() ? heads + head : head;
+  const int64_t place =
+      heads * page * (kv.getHeadDim() + kv.storedValueDim()) + 4 * (rows * page + rowInPage(position));
+  return pageOf(position) + place;
 }
 
 float CacheView::load(bool value, int64_t head, int64_t position, int64_t channel) const {
@@ -104,17 +105,8 @@ namespace {
 constexpr int64_t lanes = 16;        // sums of a row
 constexpr float kNothing = -1.0e30f; // below every score
 constexpr double log2e = 1.4426950408889634;
-inline float flushSubnormal(float x) { return std::abs(x) < FLT_MIN ? std::copysign(0.0f, x) : x; }
 
-// Minimax on [-1/2, 1/2] with the constant fixed to 1; the exponent is added to its bits.
-float exp2Polynomial(float x) {
-  x = std::max(x, -126.0f);
-  const float whole = std::nearbyint(x), rest = x - whole;
-  float result = 0.00132647271f;
-  for (float coefficient : {0.00967151265f, 0.0555073374f, 0.240222421f, 0.693146978f, 1.0f})
-    result = std::fma(result, rest, coefficient);
-  return std::bit_cast<float>(std::bit_cast<int32_t>(result) + (static_cast<int32_t>(whole) << 23));
-}
+inline float flushSubnormal(float x) { return std::abs(x) < FLT_MIN ? std::copysign(0.0f, x) : x; }
 
 // How products are added up: one after the other, pair after pair of bf16, or blocks of such pairs.
 struct Sums {
@@ -265,7 +257,7 @@ public:
 
 Softmax attendHead(const HeadQuery &query) {
   const SeenPositions seen(query.position, query.cache.kv.getPage(), query.shape);
-  const int64_t page = seen.page, span = query.shape.span > 0 ? query.shape.span : seen.end();
+  const int64_t page = seen.page, span = query.shape.span > 0 ? query.shape.span : std::max<int64_t>(seen.end(), 1);
   Softmax total(query.cache.kv.getValueDim());
   for (int64_t index = seen.begin() / span; index * span < seen.end(); ++index) {
     Softmax part(query.cache.kv.getValueDim());
@@ -280,7 +272,7 @@ Softmax attendHead(const HeadQuery &query) {
 } // namespace
 
 void llmc::reference::attend(std::span<const float> query, const CacheView &cache, int64_t head, int64_t position,
-                             const AttendShape &shape, std::span<float> result) {
+                             const AttendShape &shape, std::span<float> result, std::span<float> logsums) {
   const size_t depth = static_cast<size_t>(cache.kv.getHeadDim()), values = static_cast<size_t>(cache.kv.getValueDim());
   const Sums sums = shape.selected ? Sums() : Sums(cache.kv);
   std::vector<float> rounded(query.begin(), query.end());
@@ -289,12 +281,15 @@ void llmc::reference::attend(std::span<const float> query, const CacheView &cach
   for (size_t g = 0; g < query.size() / depth; ++g) {
     Softmax total = attendHead({std::span(rounded).subspan(g * depth, depth), cache, head, position, shape,
                                 shape.slopes.empty() ? 0 : shape.slopes[g], sums});
-    float sum = reduceAdd(total.sums), kept = 1;
+    float sum = reduceAdd(total.sums), kept = 1, maximum = total.maximum;
     if (!shape.sinks.empty()) {
       const float sink = shape.sinks[g] * static_cast<float>(log2e), next = std::max(total.maximum, sink);
       kept = exp2Polynomial(total.maximum - next);
       sum = std::fma(sum, kept, exp2Polynomial(sink - next));
+      maximum = next;
     }
+    if (!logsums.empty())
+      logsums[g] = sum == 0 ? kNothing : std::fma(maximum, static_cast<float>(1 / log2e), std::log(sum));
     for (size_t d = 0; d < values; ++d)
       result[g * values + d] = total.result[d] * kept / (sum == 0 ? 1 : sum);
   }

@@ -18,7 +18,8 @@ inline CacheElement elementOf(llm::KvType kv) {
 /// What a cache makes of one head's key or value, in place: codes for i8, whose scale is returned, else 1.
 float roundToCache(std::span<float> head, CacheElement element);
 
-/// One layer's part of a paged cache as one sequence sees it.
+/// One layer's part of a paged cache as one sequence sees it. Where the cache keeps one row of several positions,
+/// `position` counts its rows, here and below.
 struct CacheView {
   uint8_t *memory;      // of all pages
   int64_t pageBytes;    // from page to page
@@ -32,6 +33,9 @@ struct CacheView {
   void append(bool value, int64_t head, int64_t position, std::span<const float> channels) const;
 
 private:
+  int64_t lastPositionOf(int64_t row) const { return (row + 1) * kv.getEvery() - 1; }
+  int64_t rowInPage(int64_t row) const { return lastPositionOf(row) % kv.getPage() / kv.getEvery(); }
+  uint8_t *pageOf(int64_t row) const { return memory + pages[lastPositionOf(row) / kv.getPage()] * pageBytes + offset; }
   int64_t elementBytes() const { return kv.getElementType().getIntOrFloatBitWidth() / 8; }
   uint8_t *at(bool value, int64_t head, int64_t position, int64_t channel) const;
   uint8_t *scaleAt(bool value, int64_t head, int64_t position) const;
@@ -46,9 +50,10 @@ struct AttendShape {
   std::optional<std::span<const float>> selected = {}; // positions
 };
 /// Query heads that share key-value head `head`, online over the pages: see tile.attend. To the bit what kernels
-/// compute, but for the tanh of a softcap.
+/// compute, but for the tanh of a softcap and the log of logsums, which are given where they are wanted. A row at
+/// position -1 sees nothing.
 void attend(std::span<const float> query, const CacheView &cache, int64_t head, int64_t position,
-            const AttendShape &shape, std::span<float> result);
+            const AttendShape &shape, std::span<float> result, std::span<float> logsums = {});
 
 /// See tile.select_positions.
 void selectPositions(std::span<const float> query, std::span<const float> weights, const CacheView &cache,

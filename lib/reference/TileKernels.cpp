@@ -3,6 +3,7 @@
 #include "lib/reference/Formulas.h"
 #include "lib/weights/SmallFloats.h"
 #include <algorithm>
+#include <bit>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
@@ -159,4 +160,35 @@ float llmc::reference::reduceAdd(std::span<const float> x) {
 
 float llmc::reference::reduceMax(std::span<const float> x) {
   return reduce(x, -std::numeric_limits<float>::infinity(), [](float a, float b) { return std::max(a, b); });
+}
+
+float llmc::reference::exp2Polynomial(float x) {
+  x = std::max(x, -126.0f);
+  const float whole = std::nearbyint(x), rest = x - whole;
+  float result = 0.00132647271f;
+  for (float coefficient : {0.00967151265f, 0.0555073374f, 0.240222421f, 0.693146978f, 1.0f})
+    result = std::fma(result, rest, coefficient);
+  return std::bit_cast<float>(std::bit_cast<int32_t>(result) + (static_cast<int32_t>(whole) << 23));
+}
+
+void llmc::reference::sinkhorn(std::span<float> matrix, int64_t size, int64_t iterations, float eps) {
+  const auto n = static_cast<size_t>(size);
+  auto normalizeColumns = [&] {
+    for (size_t j = 0; j < n; ++j) {
+      float sum = matrix[j];
+      for (size_t i = 1; i < n; ++i)
+        sum += matrix[i * n + j];
+      for (size_t i = 0; i < n; ++i)
+        matrix[i * n + j] /= sum + eps;
+    }
+  };
+  normalizeColumns();
+  for (int64_t iteration = 1; iteration < iterations; ++iteration) {
+    for (size_t i = 0; i < n; ++i) {
+      const float sum = reduceAdd(matrix.subspan(i * n, n)) + eps;
+      for (size_t j = 0; j < n; ++j)
+        matrix[i * n + j] /= sum;
+    }
+    normalizeColumns();
+  }
 }

@@ -19,5 +19,9 @@ void quantize(std::span<const float> x, float largestCode, std::span<int16_t> co
 /// Sixteen partial results, then halves.
 float reduceAdd(std::span<const float> x);
 float reduceMax(std::span<const float> x);
+/// Minimax on [-1/2, 1/2] with the constant fixed to 1; the exponent is added to its bits. From -126 on.
+float exp2Polynomial(float x);
+/// A square matrix of at most sixteen rows, in place: see tile.sinkhorn.
+void sinkhorn(std::span<float> matrix, int64_t size, int64_t iterations, float eps);
 
 } // namespace llmc::reference

@@ -94,8 +94,9 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::compile(Operation &op) {
       .Case<arith::ConstantOp, arith::CmpFOp, arith::SelectOp, tile::LoadOp, tile::StoreOp, tile::LoadVectorOp,
             tile::GatherOp, tile::BatchOp, tile::RecordOp, tile::DotOp, tile::QuantizeOp, tile::ScaledDotOp,
             tile::ReduceOp, tile::SplatOp, tile::SliceOp, tile::ConcatOp, tile::RepeatOp, tile::SwapPairsOp,
-            tile::ChooseOp, tile::PickOp, tile::WhenOp, tile::AppendOp, tile::AttendOp, tile::SelectPositionsOp,
-            tile::ConvolveOp, tile::RecurOp>([&](auto known) { return rule(known); })
+            tile::ChooseOp, tile::PickOp, tile::SinkhornOp, tile::WhenOp, tile::AppendOp, tile::AttendOp,
+            tile::SelectPositionsOp, tile::ConvolveOp, tile::RecurOp, tile::PoolOp>(
+          [&](auto known) { return rule(known); })
       .Default([](Operation *unknown) -> FailureOr<Instruction> {
         return unknown->emitOpError() << "has no reference implementation in a task";
       });

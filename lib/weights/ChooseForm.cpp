@@ -51,6 +51,9 @@ WeightForm storedForm(TensorType type) {
   }
 }
 
+// What tables of indices are stored in. Such numbers are no matrix.
+bool isIndex(TensorType type) { return type == TensorType::I64 || type == TensorType::I32; }
+
 // Whether bf16 holds every number of the type.
 bool isBf16(TensorType type) {
   return type == TensorType::BF16 || type == TensorType::ScaledMxfp8 || type == TensorType::CodesMxfp4 ||
@@ -94,6 +97,8 @@ Fate fateOf(const Storage &storage, WeightForm form) {
       return {Converted, "exact in f32 (no f16 kernel)"};
     if (type == TensorType::F64)
       return {Converted, "rounded to f32"};
+    if (isIndex(type))
+      return {Converted, "exact in f32 up to 2^24"};
     return isFloat ? Fate{Kept, "kept exactly"} : Fate{Converted, "dequantised to f32"};
   case WeightForm::BF16:
     if (type == TensorType::BF16)
@@ -147,10 +152,13 @@ Status unsupported(std::string_view name) {
 StatusOr<FormChoice> formOf(std::span<const Storage> storages, FormOption option, WeightRole role) {
   if (storages.empty())
     return Status::error("a weight without sources has no form");
-  WeightForm stored = storedForm(storages[0].type);
+  auto formIn = [&](const Storage &storage) {
+    return role == WeightRole::Vector && isIndex(storage.type) ? WeightForm::F32 : storedForm(storage.type);
+  };
+  WeightForm stored = formIn(storages[0]);
   std::vector<Storage> distinct;
   for (const Storage &storage : storages) {
-    WeightForm form = storedForm(storage.type);
+    WeightForm form = formIn(storage);
     if (form == WeightForm::Any)
       return unsupported(storage.name);
     if (width(form) > width(stored))

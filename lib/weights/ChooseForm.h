@@ -9,8 +9,8 @@
 namespace llmc {
 
 enum class FormOption { Stored, F32, BF16, Int8, Int4 };
-// Vector: gains and biases. Embedding: token embedding and output head, which suffer most from 4 bits. Taps: of a
-// convolution, a few for each channel.
+// Vector: gains, biases and tables of indices. Embedding: token embedding and output head, which suffer most from 4
+// bits. Taps: of a convolution, a few for each channel.
 enum class WeightRole { Matrix, Embedding, Vector, Taps };
 
 // What becomes of the numbers of a weight, from best to worst. Kept: the form holds what is stored. Rounded: it holds

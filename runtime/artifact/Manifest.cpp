@@ -241,6 +241,7 @@ template <typename Io> void describe(Io &io, Of<Manifest> auto &m) {
   io.field("cpu_features", m.cpuFeatures);
   io.field("vocabulary", m.vocabulary, 1, maxInt32);
   io.field("hidden", m.hidden, 1, maxInt32);
+  io.field("record_channels", m.recordChannels, 1, maxInt32);
   io.field("num_layers", m.numLayers, 1, static_cast<int64_t>(limits::layers));
   io.field("context", m.context, 1, limits::artifactContext);
   io.field("max_tokens", m.maxTokens, 1, limits::artifactStepTokens);

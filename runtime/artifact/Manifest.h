@@ -94,6 +94,7 @@ struct Manifest {
 
   int32_t vocabulary = 0; // V
   int32_t hidden = 0;     // C
+  int32_t recordChannels = 0; // of the residual stream, all of them where there are several
   int32_t numLayers = 0;  // L
   int32_t context = 0;    // positions a sequence may have
 

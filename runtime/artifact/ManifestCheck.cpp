@@ -122,6 +122,7 @@ struct Range {
 Status checkRanges(const Manifest &m) {
   for (const Range &r : std::initializer_list<Range>{{"vocabulary", m.vocabulary, INT32_MAX},
                                                      {"hidden", m.hidden, INT32_MAX},
+                                                     {"record_channels", m.recordChannels, INT32_MAX},
                                                      {"num_layers", m.numLayers, limits::layers},
                                                      {"context", m.context, limits::artifactContext},
                                                      {"max_tokens", m.maxTokens, limits::artifactStepTokens},

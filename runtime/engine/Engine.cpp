@@ -77,7 +77,7 @@ Status Engine::allocate(const EngineOptions &options) {
   LLMC_ASSIGN_OR_RETURN(logits_, MemoryRegion::map(rows * vocabulary * sizeof(float), "logits"));
   if (options.recordHidden) {
     CheckedSize bytes = (CheckedSize(static_cast<uint64_t>(m.numLayers)) + 2) * static_cast<uint64_t>(m.maxTokens) *
-                        static_cast<uint64_t>(m.hidden) * sizeof(float);
+                        static_cast<uint64_t>(m.recordChannels) * sizeof(float);
     if (!bytes.ok())
       return Status::error("the recorded hidden states do not fit 64 bits");
     LLMC_ASSIGN_OR_RETURN(record_, MemoryRegion::map(*bytes.value(), "hidden states"));
@@ -97,6 +97,7 @@ Status Engine::allocate(const EngineOptions &options) {
     context.scratch = scratch_[static_cast<size_t>(worker)].data();
     context.logits = reinterpret_cast<float *>(logits_.data());
     context.record_rows = m.maxTokens;
+    context.record_channels = m.recordChannels;
     context.worker = worker;
     context.num_workers = threads;
     contexts_.push_back(context);

@@ -61,8 +61,8 @@ struct ForwardRows {
   int32_t firstPosition;
   int32_t count;
   std::span<const float> logits; // [count][vocabulary]
-  // Null without recordHidden. Record i of row r starts at record + (i * recordRows + r) * hidden: i = 0 after the
-  // embedding, i after layer i, layers + 1 after the final norm.
+  // Null without recordHidden. Record i of row r starts at record + (i * recordRows + r) * recordChannels of the
+  // manifest: i = 0 after the embedding, i after layer i, layers + 1 after the final norm, which has `hidden` channels.
   const float *record;
   int64_t recordRows;
   // The sequence's recurrent state after these rows; memory.json says what lies where.

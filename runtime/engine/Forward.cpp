@@ -56,7 +56,7 @@ Status Engine::deliver(SequenceId firstId, const ForwardSink &sink) const {
     rows.firstPosition = span.firstPosition;
     rows.count = span.tokens;
     rows.logits = logitsOf(static_cast<size_t>(span.firstLogitRow), static_cast<size_t>(span.logitRows));
-    rows.record = record ? record + static_cast<int64_t>(span.firstRow) * manifest().hidden : nullptr;
+    rows.record = record ? record + static_cast<int64_t>(span.firstRow) * manifest().recordChannels : nullptr;
     rows.recordRows = manifest().maxTokens;
     const uint64_t slotBytes = manifest().stateBytes;
     rows.state = {state_.data() + static_cast<uint64_t>(span.slot) * slotBytes, slotBytes};

@@ -32,3 +32,19 @@ func.func private @taps(%x: tensor<?x64xf32>, %w: !llm.weight<64x17, f32>, %s: !
   %y = llm.short_conv %x, %w, %s, %batch : tensor<?x64xf32>, !llm.weight<64x17, f32>, !llm.recurrent<1x64x16>
   return %y : tensor<?x64xf32>
 }
+
+// -----
+
+func.func private @few_channels(%x: tensor<?x8xf32>, %s: !llm.recurrent<1x3x8>, %batch: !llm.batch) -> tensor<?x8xf32> {
+  // expected-error @+1 {{no kernel for llm.window_pool of fewer than 16 channels yet}}
+  %y = llm.window_pool %x, %x, %s, %batch {window = 4 : i64} : tensor<?x8xf32>, !llm.recurrent<1x3x8> -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+// -----
+
+func.func private @large_matrix(%x: tensor<?x17x17xf32>) -> tensor<?x17x17xf32> {
+  // expected-error @+1 {{no kernel for llm.sinkhorn of 17 x 17 yet}}
+  %y = llm.sinkhorn %x {iterations = 20 : i64, eps = 1.0e-6 : f32} : tensor<?x17x17xf32>
+  return %y : tensor<?x17x17xf32>
+}

@@ -1,6 +1,7 @@
 // The artifact side of compilation: limits and memory plan, the program, the weights, the files beside them.
 #include "tools/llmc/Compile.h"
 #include "dialects/llm/LlmDialect.h"
+#include "dialects/tile/TileDialect.h"
 #include "lib/artifact/ArtifactWriter.h"
 #include "lib/codegen/cpu/CompileProgram.h"
 #include "lib/weights/ModelTensors.h"
@@ -85,6 +86,14 @@ std::string specialTokensJson(const GenerationFacts &facts) {
   return tokens.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
+int32_t widestRecord(ModuleOp module) {
+  int64_t channels = 1;
+  module.walk([&](tile::RecordOp record) {
+    channels = std::max(channels, cast<RankedTensorType>(record.getValue().getType()).getNumElements());
+  });
+  return static_cast<int32_t>(channels);
+}
+
 Manifest manifestOf(const Model &model, const CpuTarget &target, const ArtifactLimits &limits, ModuleOp module,
                     const cpu::CompiledProgram &program) {
   Manifest manifest;
@@ -96,6 +105,7 @@ Manifest manifestOf(const Model &model, const CpuTarget &target, const ArtifactL
   manifest.cpuFeatures = program.requiredFeatures;
   manifest.vocabulary = static_cast<int32_t>(model.spec.vocabulary);
   manifest.hidden = static_cast<int32_t>(model.spec.hidden);
+  manifest.recordChannels = widestRecord(module);
   manifest.numLayers = static_cast<int32_t>(model.spec.layers);
   manifest.context = static_cast<int32_t>(limits.context);
   manifest.maxTokens = static_cast<int32_t>(limits.maxTokens);

@@ -28,8 +28,11 @@ StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, co
     auto rows = static_cast<int64_t>(ids.size());
     SequenceLogits &result = results.emplace_back();
     result.logits = reference::Matrix(rows, manifest.vocabulary);
-    if (options.records)
-      result.records.assign(static_cast<size_t>(manifest.numLayers) + 2, reference::Matrix(rows, manifest.hidden));
+    if (options.records) {
+      result.records.assign(static_cast<size_t>(manifest.numLayers) + 1,
+                            reference::Matrix(rows, manifest.recordChannels));
+      result.records.emplace_back(rows, manifest.hidden);
+    }
   }
   mlir::MLIRContext context;
   context.loadDialect<llm::LlmDialect>();
@@ -41,8 +44,11 @@ StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, co
     SequenceLogits &result = results[rows.sequence];
     std::copy(rows.logits.begin(), rows.logits.end(), result.logits.row(rows.firstPosition).begin());
     for (size_t index = 0; index < result.records.size(); ++index) {
-      const float *first = rows.record + static_cast<int64_t>(index) * rows.recordRows * manifest.hidden;
-      std::copy_n(first, int64_t(rows.count) * manifest.hidden, result.records[index].row(rows.firstPosition).begin());
+      const int64_t channels = manifest.recordChannels;
+      const float *first = rows.record + static_cast<int64_t>(index) * rows.recordRows * channels;
+      for (int32_t t = 0; t < rows.count; ++t)
+        std::copy_n(first + t * channels, result.records[index].columns,
+                    result.records[index].row(rows.firstPosition + t).begin());
     }
     // Those after the last rows stay.
     for (const PlacedState &state : states)

@@ -31,10 +31,12 @@ AttendKernel::AttendKernel(KernelBuilder &kernel, TaskContext &task, tile::Atten
   totalResults = k.allocate(queryRows * vectors * 64 + 64);
   if (op.getSinks())
     sinks = k.allocate(schedule.rowBlock * sinkFloats() * 4);
-  if (op.getSelected()) {
+  if (op.getLogsum())
+    logsums = k.allocate(schedule.rowBlock * sinkFloats() * 4);
+  if (op.getSelected())
     selected = k.allocate((entries + kLanes) * 4);
+  if (op.getSelected() || kv.getEvery() > 1)
     rows = static_cast<RowProducts *>(products.get());
-  }
   if (op.getAlibi())
     slopes = k.globalArray(
         llvm::map_to_vector(*op.getAlibi(), [](float slope) { return static_cast<float>(slope * kLog2E); }));
@@ -76,7 +78,7 @@ std::pair<Value, Value> AttendKernel::spansOf(Value first, Value last) {
   if (entries > 0)
     return {k.i64(0), k.i64((entries + span - 1) / span)};
   Value oldest = oldestSeen(first);
-  return {oldest ? k.div(oldest, span) : k.i64(0), k.add(k.div(last, span), 1)};
+  return {oldest ? k.div(oldest, span) : k.i64(0), k.ceilDiv(pages.rowsAt(last), span)};
 }
 
 void AttendKernel::emitSpan(const AttendItem &item, Value index) {
@@ -84,18 +86,22 @@ void AttendKernel::emitSpan(const AttendItem &item, Value index) {
   Value lastPosition = k.add(k.add(firstPosition, item.rows), -1);
   k.loop(k.i64(0), queryRows, 1, [&](Value row) { clear(partialOf(row)); });
   products->beginItem(queryRows);
-  Value oldest = entries ? Value() : oldestSeen(firstPosition);
+  Value oldest = entries ? Value() : oldestSeen(firstPosition), lastRow = pages.lastRowAt(lastPosition);
   Value from = oldest ? k.div(oldest, page) : k.i64(0);
-  Value to = entries ? k.i64((entries + page - 1) / page) : k.add(k.div(lastPosition, page), 1);
+  Value to = entries ? k.i64((entries + page - 1) / page) : k.ceilDiv(k.add(lastRow, 1), page);
   if (span > 0) {
     from = k.max(from, k.mul(index, span / page));
     to = k.min(to, k.mul(k.add(index, 1), span / page));
   }
   k.loop(from, to, 1, [&](Value index) {
-    if (!entries)
+    if (!entries && kv.getEvery() == 1)
       return emitPage(item, pages.at(item.sequence, item.head, index, lastPosition), firstPosition, lastPosition);
-    AttendPage current = selectedPage(item, index, firstPosition);
-    k.when(k.less(k.i64(0), current.valid), [&] { emitPage(item, current, firstPosition, lastPosition); });
+    // Where not all positions are kept, the first rows of a sequence see nothing.
+    k.when(k.less(k.i64(-1), lastRow), [&] {
+      AttendPage current = entries ? selectedPage(item, index, lastRow)
+                                   : rows->gatherRows(pages, item.sequence, item.head, index, lastRow);
+      k.when(k.less(k.i64(0), current.valid), [&] { emitPage(item, current, firstPosition, lastPosition); });
+    });
   });
 }
 
@@ -126,7 +132,7 @@ void AttendKernel::emitSoftmax(const AttendItem &item, Value firstPosition, Valu
   if (current.positions) {
     whole = k.equal(current.valid, k.i64(page));
   } else {
-    whole = k.less(k.add(current.base, page - 2), firstPosition);
+    whole = k.less(k.add(current.base, page - 2), pages.lastRowAt(firstPosition));
     if (Value oldest = oldestSeen(lastPosition))
       whole = arith::AndIOp::create(k.b, whole, k.less(oldest, k.add(current.base, 1)));
   }
@@ -137,7 +143,8 @@ void AttendKernel::emitSoftmax(const AttendItem &item, Value firstPosition, Valu
         Value slope;
         if (slopes)
           slope = k.load(k.f32Type, k.at(slopes, k.mul(k.add(k.mul(item.column, group), k.rem(row, group)), 4)));
-        emitSoftmaxRow({row, k.add(firstPosition, k.div(row, group)), slope, current, masked});
+        Value position = k.add(firstPosition, k.div(row, group));
+        emitSoftmaxRow({row, pages.lastRowAt(position), slope, current, masked});
       });
     });
 }
@@ -247,8 +254,8 @@ void AttendKernel::addToTotal(Value queryRow, const AttendState &state) {
   k.store(next, total.maximum);
 }
 
-// The sink of a row joins its sum; `kept` is what becomes of its result.
-void AttendKernel::addSink(Value row, Value maximum, Value &sum, Value &kept) {
+// The sink of a row joins its sum and its maximum; `kept` is what becomes of its result.
+void AttendKernel::addSink(Value row, Value &maximum, Value &sum, Value &kept) {
   Value sink = k.load(k.f32Type, k.at(sinksOf(k.div(row, group)), k.mul(k.rem(row, group), 4)));
   sink = k.mulF(sink, k.f32(static_cast<float>(kLog2E)));
   Value next = k.maxF(maximum, sink);
@@ -257,16 +264,24 @@ void AttendKernel::addSink(Value row, Value maximum, Value &sum, Value &kept) {
   };
   kept = factorOf(maximum);
   sum = k.fma(sum, kept, factorOf(sink));
+  maximum = next;
 }
 
 void AttendKernel::finishTotals(Value queryRows) {
   k.loop(k.i64(0), queryRows, 1, [&](Value row) {
     AttendState total = totalOf(row);
-    Value sum = k.broadcast(k.reduceAdd(k.load(k.vf, total.sums))), kept;
+    Value sum = k.broadcast(k.reduceAdd(k.load(k.vf, total.sums))), maximum = k.load(k.f32Type, total.maximum), kept;
     if (sinks)
-      addSink(row, k.load(k.f32Type, total.maximum), sum, kept);
+      addSink(row, maximum, sum, kept);
     // A row that sees nothing has a result of 0.
     Value isNothing = arith::CmpFOp::create(k.b, arith::CmpFPredicate::OEQ, sum, k.splat(0.0f));
+    if (logsums) {
+      Value log = math::LogOp::create(k.b, k.select(isNothing, k.splat(1.0f), sum));
+      Value logsum = k.fma(k.broadcast(maximum), k.splat(static_cast<float>(1 / kLog2E)), log);
+      Value first =
+          vector::ExtractOp::create(k.b, k.select(isNothing, k.splat(kNothing), logsum), ArrayRef<int64_t>{0});
+      k.store(first, k.at(logsumsOf(k.div(row, group)), k.mul(k.rem(row, group), 4)));
+    }
     sum = k.select(isNothing, k.splat(1.0f), sum);
     // Channels of all heads side by side; what is written past them is overwritten by the next row.
     Value to = k.at(totalResults, k.mul(row, kv.getValueDim() * 4));

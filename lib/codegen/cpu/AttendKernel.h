@@ -23,6 +23,7 @@ public:
   // Where the queries of row i of the item go, and where its results lie: of all its heads.
   mlir::Value queryOf(mlir::Value i) { return products->queryOf(k.mul(i, group)); }
   mlir::Value resultOf(mlir::Value i) { return k.at(totalResults, k.mul(k.mul(i, group), kv.getValueDim() * 4)); }
+  mlir::Value logsumsOf(mlir::Value i) { return k.at(logsums, k.mul(i, sinkFloats() * 4)); }
   // Where the sinks of row i go, and the positions that the item's one row selects: f32.
   mlir::Value sinksOf(mlir::Value i) { return k.at(sinks, k.mul(i, sinkFloats() * 4)); }
   mlir::Value selected;
@@ -65,7 +66,7 @@ private:
   mlir::Value visibleLanes(const SoftmaxRow &row, int64_t v);
   mlir::Value distances(const SoftmaxRow &row, int64_t v);
   int64_t sinkFloats() const { return (group + kLanes - 1) / kLanes * kLanes; }
-  void addSink(mlir::Value row, mlir::Value maximum, mlir::Value &sum, mlir::Value &kept);
+  void addSink(mlir::Value row, mlir::Value &maximum, mlir::Value &sum, mlir::Value &kept);
 
   KernelBuilder &k;
   tile::AttendOp op;
@@ -75,8 +76,8 @@ private:
   int64_t vectors;                // of a value
   int64_t window, chunk, entries; // 0: none; of the list of selected positions
   std::unique_ptr<AttendProducts> products;
-  RowProducts *rows = nullptr; // the same, when positions are selected
-  mlir::Value partials, totals, totalResults, slopes, sinks;
+  RowProducts *rows = nullptr; // the same, when positions are selected, or not all are kept
+  mlir::Value partials, totals, totalResults, slopes, sinks, logsums;
 };
 
 } // namespace llmc::cpu

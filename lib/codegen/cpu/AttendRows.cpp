@@ -67,7 +67,7 @@ Value RowProducts::valueAt(const AttendPage &, Value j) {
 }
 
 void RowProducts::emitScores(Value queryRows, const AttendPage &current) {
-  if (!current.positions)
+  if (!current.isGathered)
     pointRows(current);
   makePanels(current.valid);
   AttendPage inPanels = current;
@@ -114,7 +114,7 @@ void RowProducts::makePanelBlock(ArrayRef<Value> rows, Value firstChannel, int64
 
 AttendPage RowProducts::gather(CachePages &pages, const Selection &selection) {
   auto placeOf = [&](Value position, Value to) {
-    Value slot = k.rem(position, page), start = pages.pageOf(selection.sequence, k.div(position, page));
+    auto [start, slot] = pages.placeOf(selection.sequence, position);
     point(pages, start, selection.head, slot, to);
   };
   // Whole panels are read: what follows the last entry is whatever a copy held before, or the row's own position.
@@ -144,6 +144,22 @@ AttendPage RowProducts::gather(CachePages &pages, const Selection &selection) {
   current.base = k.i64(0);
   current.valid = found[0];
   current.positions = positions;
+  current.isGathered = true;
+  return current;
+}
+
+AttendPage RowProducts::gatherRows(CachePages &pages, Value sequence, Value head, Value index, Value last) {
+  AttendPage current;
+  current.base = k.mul(index, page);
+  current.valid = k.min(k.sub(k.add(last, 1), current.base), k.i64(page));
+  current.keyScales = keyScales;
+  current.valueScales = valueScales;
+  current.isGathered = true;
+  // Places past the last valid one repeat it: whole panels are read.
+  k.loop(k.i64(0), k.i64(page), 1, [&](Value to) {
+    auto [start, slot] = pages.placeOf(sequence, k.min(k.add(current.base, to), last));
+    point(pages, start, head, slot, to);
+  });
   return current;
 }
 

@@ -16,6 +16,8 @@ public:
     mlir::Value sequence, head, list, count, oldest, position;
   };
   AttendPage gather(CachePages &pages, const Selection &selection);
+  // Page `index` of a cache that keeps one row of several positions, up to row `last`: its rows lie in several pages.
+  AttendPage gatherRows(CachePages &pages, mlir::Value sequence, mlir::Value head, mlir::Value index, mlir::Value last);
 
 protected:
   mlir::Value valueAt(const AttendPage &current, mlir::Value j) override;

@@ -24,7 +24,8 @@ private:
   void endUnits() override { kernel.endTask(); }
   void emitInputs(const AttendItem &item);
   void emitSinks(const Unit &unit);
-  void emitResults(Value row, Value column, Value result);
+  // Of row i of the item.
+  void emitResults(Value row, Value column, Value i);
   void storePartials(const Unit &unit, Value span);
   AttendState stateAt(Value slot, Value column, Value inGroup);
 
@@ -64,9 +65,11 @@ void AttendTask::emitSinks(const Unit &unit) {
   });
 }
 
-void AttendTask::emitResults(Value row, Value column, Value result) {
+void AttendTask::emitResults(Value row, Value column, Value i) {
   RowProgram program(k, task, row, column);
-  program.bindMemory(op.getResult(), result);
+  program.bindMemory(op.getResult(), kernel.resultOf(i));
+  if (op.getLogsum())
+    program.bindMemory(op.getLogsum(), kernel.logsumsOf(i));
   ok &= succeeded(program.emitBlock(task.task.getBody().front()));
 }
 
@@ -93,8 +96,7 @@ void AttendTask::emitUnit(const Unit &unit) {
   auto finish = [&] {
     emitSinks(unit);
     kernel.finishTotals(queryRows);
-    k.loop(k.i64(0), item.rows, 1,
-           [&](Value i) { emitResults(k.add(item.firstRow, i), item.column, kernel.resultOf(i)); });
+    k.loop(k.i64(0), item.rows, 1, [&](Value i) { emitResults(k.add(item.firstRow, i), item.column, i); });
   };
   if (!mayBeSplit)
     return finish();
@@ -110,7 +112,7 @@ void AttendTask::combine(const Unit &row) {
   });
   emitSinks(row);
   kernel.finishTotals(group);
-  emitResults(row.firstRow, row.column, kernel.resultOf(k.i64(0)));
+  emitResults(row.firstRow, row.column, k.i64(0));
 }
 
 } // namespace

@@ -21,14 +21,29 @@ Value CachePages::keyScalesOf(Value page, Value head) {
   if (!type.getElementType().isInteger(8))
     return {};
   Value first = k.i64(type.getHeads() * (keyBytes() + valueBytes()));
-  return k.at(page, k.add(first, k.mul(head, type.getPage() * 4)));
+  return k.at(page, k.add(first, k.mul(head, type.rowsPerPage() * 4)));
 }
 
 Value CachePages::valueScalesOf(Value page, Value head) {
   Value ofKeys = keyScalesOf(page, head);
   if (!ofKeys || type.getLatent())
     return ofKeys;
-  return k.at(ofKeys, k.i64(type.getHeads() * type.getPage() * 4));
+  return k.at(ofKeys, k.i64(type.getHeads() * type.rowsPerPage() * 4));
+}
+
+Value CachePages::rowsAt(Value position) {
+  Value positions = k.add(position, 1);
+  return type.getEvery() == 1 ? positions : k.div(positions, type.getEvery());
+}
+
+Value CachePages::lastRowAt(Value position) { return type.getEvery() == 1 ? position : k.add(rowsAt(position), -1); }
+
+std::pair<Value, Value> CachePages::placeOf(Value sequence, Value row) {
+  int64_t every = type.getEvery(), page = type.getPage();
+  if (every > 1)
+    row = k.add(k.mul(row, every), every - 1);
+  Value inPage = k.rem(row, page);
+  return {pageOf(sequence, k.div(row, page)), every == 1 ? inPage : k.div(inPage, every)};
 }
 
 AttendPage CachePages::at(Value sequence, Value head, Value index, Value lastPosition) {

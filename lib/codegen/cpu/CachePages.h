@@ -13,6 +13,7 @@ struct AttendPage {
   mlir::Value base;                   // position of its first key
   mlir::Value valid;                  // positions that hold something by the end of this step
   mlir::Value positions;              // i32 of each of `valid` selected positions; null where they ascend from `base`
+  bool isGathered = false;            // each position is found by a pointer already
 };
 
 class CachePages {
@@ -36,12 +37,19 @@ public:
   mlir::Value keyScalesOf(mlir::Value page, mlir::Value head);
   mlir::Value valueScalesOf(mlir::Value page, mlir::Value head);
 
-  // Page `index` for rows that see positions up to `lastPosition`.
+  // Page `index` for rows that see positions up to `lastPosition`, of a cache that keeps all.
   AttendPage at(mlir::Value sequence, mlir::Value head, mlir::Value index, mlir::Value lastPosition);
 
   // Bytes of one head in a page.
-  int64_t keyBytes() const { return type.getPage() * type.getHeadDim() * elementBytes; }
-  int64_t valueBytes() const { return type.getPage() * type.storedValueDim() * elementBytes; }
+  int64_t keyBytes() const { return type.rowsPerPage() * type.getHeadDim() * elementBytes; }
+  int64_t valueBytes() const { return type.rowsPerPage() * type.storedValueDim() * elementBytes; }
+
+  // How many of the cache's rows are seen at `position`, and the last of them, -1 where there is none. A cache that
+  // keeps all has a row for each position.
+  mlir::Value rowsAt(mlir::Value position);
+  mlir::Value lastRowAt(mlir::Value position);
+  // Where a row lies: the part of its page, and its place there.
+  std::pair<mlir::Value, mlir::Value> placeOf(mlir::Value sequence, mlir::Value row);
 
 private:
   mlir::Value batchEntry(int64_t field, mlir::Value row) {

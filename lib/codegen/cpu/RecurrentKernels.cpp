@@ -1,5 +1,6 @@
-// The arithmetic of tile.recur and tile.convolve in the order that their descriptions fix.
+// The arithmetic of tile.recur, tile.convolve and tile.pool in the order that their descriptions fix.
 #include "lib/codegen/cpu/RecurrentKernels.h"
+#include "lib/codegen/cpu/Instructions.h"
 
 using namespace mlir;
 using namespace llmc;
@@ -264,5 +265,77 @@ void llmc::cpu::emitConvolveRow(KernelBuilder &k, tile::ConvolveOp op, Value inp
         k.store(next, state, (tap - 1) * lineBytes + at);
     }
     k.store(sum, result, at);
+  }
+}
+
+namespace {
+
+// Sixteen channels of a running sum.
+struct PoolSum {
+  Value maximum, weights, sum;
+};
+
+class PoolKernel {
+public:
+  PoolKernel(KernelBuilder &kernel, Value begins, Value state, int64_t lineBytes)
+      : k(kernel), begins(begins), state(state), lineBytes(lineBytes) {}
+
+  PoolSum load(int64_t index, int64_t at) {
+    int64_t first = 3 * index * lineBytes + at;
+    return {k.load(k.vf, state, first), k.load(k.vf, state, first + lineBytes),
+            k.load(k.vf, state, first + 2 * lineBytes)};
+  }
+  void store(const PoolSum &sum, int64_t index, int64_t at) {
+    int64_t first = 3 * index * lineBytes + at;
+    k.store(sum.maximum, state, first);
+    k.store(sum.weights, state, first + lineBytes);
+    k.store(sum.sum, state, first + 2 * lineBytes);
+  }
+  // `first` where a window begins.
+  PoolSum atBegin(const PoolSum &first, const PoolSum &later) {
+    return {k.select(begins, first.maximum, later.maximum), k.select(begins, first.weights, later.weights),
+            k.select(begins, first.sum, later.sum)};
+  }
+  PoolSum nothing() { return {k.splat(0.0f), k.splat(0.0f), k.splat(0.0f)}; }
+  // The maximum, or `other` where nothing has been added.
+  Value maximumOr(const PoolSum &sum, Value other) {
+    Value isEmpty = arith::CmpFOp::create(k.b, arith::CmpFPredicate::OEQ, sum.weights, k.splat(0.0f));
+    return k.select(isEmpty, other, sum.maximum);
+  }
+  Value factor(Value of, Value top) { return exp2Polynomial(k, arith::SubFOp::create(k.b, of, top)); }
+  PoolSum added(const PoolSum &sum, Value gate, Value value) {
+    Value scaled = k.mulF(gate, k.splat(1.44269504f)), next = k.maxF(maximumOr(sum, scaled), scaled);
+    Value kept = factor(maximumOr(sum, next), next), weight = factor(scaled, next);
+    return {next, k.fma(sum.weights, kept, weight), k.fma(sum.sum, kept, k.mulF(weight, value))};
+  }
+
+private:
+  KernelBuilder &k;
+  Value begins, state;
+  int64_t lineBytes;
+};
+
+} // namespace
+
+void llmc::cpu::emitPoolRow(KernelBuilder &k, tile::PoolOp op, Value value, Value gate, Value begins, Value state,
+                            Value result) {
+  int64_t lineBytes = 4 * sizeOf(op.getResult()), last = 4 * sizeOf(op.getValue()) - lineBytes;
+  PoolKernel kernel(k, begins, state, lineBytes);
+  auto rowOf = [&](Value tile, int64_t at) { return k.load(k.vf, tile, at); };
+  for (int64_t at = 0; at < lineBytes; at += 64) {
+    PoolSum here = kernel.added(kernel.atBegin(kernel.nothing(), kernel.load(0, at)), rowOf(gate, last + at),
+                                rowOf(value, last + at));
+    kernel.store(here, 0, at);
+    if (last == 0) {
+      k.store(arith::DivFOp::create(k.b, here.sum, here.weights), result, at);
+      continue;
+    }
+    PoolSum kept = kernel.load(1, at), before = kernel.atBegin(kept, kernel.load(2, at));
+    kernel.store(kernel.added(kernel.atBegin(kernel.nothing(), kept), rowOf(gate, at), rowOf(value, at)), 1, at);
+    kernel.store(before, 2, at);
+    Value top = k.maxF(here.maximum, kernel.maximumOr(before, here.maximum));
+    Value f = kernel.factor(here.maximum, top), e = kernel.factor(kernel.maximumOr(before, top), top);
+    Value sum = k.fma(here.sum, f, k.mulF(before.sum, e));
+    k.store(arith::DivFOp::create(k.b, sum, k.fma(here.weights, f, k.mulF(before.weights, e))), result, at);
   }
 }

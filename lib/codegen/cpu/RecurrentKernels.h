@@ -17,4 +17,9 @@ void emitRecurRow(KernelBuilder &kernel, tile::RecurOp op, const RecurOperands &
 void emitConvolveRow(KernelBuilder &kernel, tile::ConvolveOp op, mlir::Value input, mlir::Value weight,
                      mlir::Value state, mlir::Value result);
 
+// Where value and gate of a row lie; `begins` (i1) says that it is the first of its window. `state` is the column's
+// block.
+void emitPoolRow(KernelBuilder &kernel, tile::PoolOp op, mlir::Value value, mlir::Value gate, mlir::Value begins,
+                 mlir::Value state, mlir::Value result);
+
 } // namespace llmc::cpu

@@ -3,6 +3,7 @@
 #include "lib/codegen/cpu/DotKernels.h"
 #include "lib/codegen/cpu/RecurrentKernels.h"
 #include "runtime/llmc_abi.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace llmc;
@@ -91,6 +92,11 @@ void RecurrentTask::emitRow(Value row, Value column, Value pointer) {
     operands.beta = inMemory(program, recur.getBeta());
     operands.result = result;
     emitRecurRow(k, recur, operands, pointer);
+  } else if (auto pool = dyn_cast<tile::PoolOp>(op)) {
+    Value begins =
+        k.equal(k.rem(arrayOf(offsetof(llmc_batch, positions), row), static_cast<int64_t>(pool.getWindow())), k.i64(0));
+    Value value = inMemory(program, pool.getValue()), gate = inMemory(program, pool.getGate());
+    emitPoolRow(k, pool, value, gate, begins, pointer, result);
   } else {
     auto convolve = cast<tile::ConvolveOp>(op);
     StatusOr<PackedLayout> layout = layoutOf(convolve.getWeight().getType());
@@ -106,14 +112,17 @@ void RecurrentTask::emitRow(Value row, Value column, Value pointer) {
 LogicalResult llmc::cpu::emitRecurrentTask(KernelBuilder &kernel, TaskContext &task) {
   SmallVector<Operation *> ops;
   task.task.walk([&](Operation *op) {
-    if (isa<tile::RecurOp, tile::ConvolveOp>(op))
+    if (isa<tile::RecurOp, tile::ConvolveOp, tile::PoolOp>(op))
       ops.push_back(op);
   });
   Operation *op = ops.front();
   auto recur = dyn_cast<tile::RecurOp>(op);
-  Value column = recur ? recur.getColumn() : cast<tile::ConvolveOp>(op).getColumn();
-  Value row = recur ? recur.getRow() : cast<tile::ConvolveOp>(op).getRow();
-  Value state = recur ? recur.getState() : cast<tile::ConvolveOp>(op).getState();
+  Value column, row, state;
+  llvm::TypeSwitch<Operation *>(op).Case<tile::RecurOp, tile::ConvolveOp, tile::PoolOp>([&](auto known) {
+    column = known.getColumn();
+    row = known.getRow();
+    state = known.getState();
+  });
   auto type = cast<llm::RecurrentType>(state.getType());
   if (ops.size() != 1 || op->getParentOp() != task.task.getOperation() || task.task.getSpace() != tile::Space::Rows ||
       column != task.task.getColumn() || row != task.task.getRow())

@@ -54,7 +54,8 @@ void RowProgram::emitRecord(tile::RecordOp op) {
     Value rows = k.load(k.i64Type, task.context, offsetof(llmc_step_context, record_rows));
     int64_t behindFirst = static_cast<int64_t>(op.getIndex()) - *firstRecordOf(task.task);
     Value index = k.add(k.mul(rows, k.add(task.firstRecord, k.i64(behindFirst))), scalar(op.getRow()));
-    Value pointer = k.at(record, k.mul(index, 4 * size));
+    Value channels = k.load(k.i64Type, task.context, offsetof(llmc_step_context, record_channels));
+    Value pointer = k.at(record, k.mul(k.mul(index, channels), 4));
     elementLoop(size, [&](Position position, int64_t lanes) {
       writeVector(evaluate(op.getValue(), position, lanes), pointer, position, lanes, {});
     });
@@ -85,15 +86,25 @@ void RowProgram::emitAppend(tile::AppendOp op) {
   CachePages pages(k, task, op.getKv());
   llm::KvType kv = pages.type;
   int64_t page = kv.getPage(), panel = kv.getPanel(), bytes = pages.elementBytes, channels = sizeOf(op.getValue());
+  int64_t every = kv.getEvery();
   bool isKey = op.getHalf() == tile::KvHalf::Key;
   Value row = scalar(op.getRow()), head = scalar(op.getHead());
   Value position = pages.positionOf(row), slot = k.rem(position, page);
   Value base = pages.pageOf(pages.sequenceOf(row), k.div(position, page));
   Value half = isKey ? pages.keysOf(base, head) : pages.valuesOf(base, head);
+  bool hasScales = kv.getElementType().isInteger(8);
+  Value scales = !hasScales ? Value() : isKey ? pages.keyScalesOf(base, head) : pages.valueScalesOf(base, head);
+  if (every > 1) {
+    // A row that is not kept goes where nobody reads it.
+    Value isKept = k.equal(k.rem(k.add(position, 1), every), k.i64(0));
+    slot = k.select(isKept, k.div(slot, every), k.i64(0));
+    half = k.select(isKept, half, k.allocate((channels + 2 * kLanes) * bytes));
+    if (hasScales)
+      scales = k.select(isKept, scales, k.allocate(64));
+  }
 
   Value buffer = k.allocate((channels + 2 * kLanes) * bytes);
-  if (kv.getElementType().isInteger(8)) {
-    Value scales = isKey ? pages.keyScalesOf(base, head) : pages.valueScalesOf(base, head);
+  if (hasScales) {
     quantizeForCache(op.getValue(), buffer, k.at(scales, k.mul(slot, 4)));
   } else if (kv.getElementType().isF16()) {
     Value wide = k.allocate((channels + 2 * kLanes) * 4);

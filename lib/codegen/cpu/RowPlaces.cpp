@@ -1,4 +1,5 @@
-// The part of RowProgram that moves elements to other places: repeated ones, the largest of a tile, picked ones.
+// The part of RowProgram whose elements depend on other places: repeated ones, the largest of a tile, picked ones,
+// scaled matrices.
 #include "lib/codegen/cpu/RowProgram.h"
 
 using namespace mlir;
@@ -107,4 +108,33 @@ void RowProgram::pickInto(tile::PickOp op, Value buffer) {
     Value picked = k.load(k.f32Type, elementOf(k, input, arith::FPToSIOp::create(k.b, k.i64Type, place)));
     k.store(picked, elementOf(k, buffer, index));
   });
+}
+
+// A row of the matrix is a vector, zero past its columns, and stays so.
+void RowProgram::sinkhornInto(tile::SinkhornOp op, Value buffer) {
+  int64_t size = op.matrixSize();
+  Value input = memoryOf(op.getInput()), columns = k.laneMask(size), eps = k.splat(op.getEps().convertToFloat());
+  SmallVector<Value> rows;
+  for (int64_t i = 0; i < size; ++i)
+    rows.push_back(k.select(columns, k.load(k.vf, input, 4 * i * size), k.splat(0.0f)));
+  auto normalizeColumns = [&](MutableArrayRef<Value> matrix) {
+    Value sum = matrix.front();
+    for (Value row : matrix.drop_front())
+      sum = k.addF(sum, row);
+    sum = k.addF(sum, eps);
+    for (Value &row : matrix)
+      row = arith::DivFOp::create(k.b, row, sum);
+  };
+  normalizeColumns(rows);
+  int64_t rounds = static_cast<int64_t>(op.getIterations()) - 1;
+  rows = k.loop(k.i64(0), k.i64(rounds), 1, rows, [&](Value, ValueRange carried) {
+    SmallVector<Value> matrix(carried);
+    for (Value &row : matrix)
+      row = arith::DivFOp::create(k.b, row, k.addF(k.broadcast(k.reduceAdd(row)), eps));
+    normalizeColumns(matrix);
+    return matrix;
+  });
+  // What a row writes past its columns is overwritten by the next, or padding.
+  for (auto [i, row] : llvm::enumerate(rows))
+    k.store(row, buffer, 4 * static_cast<int64_t>(i) * size);
 }

@@ -36,7 +36,7 @@ bool isSplat(tile::RepeatOp op) { return sizeOf(op.getInput()) == 1; }
 bool movesElements(Operation *op) {
   if (auto repeat = dyn_cast<tile::RepeatOp>(op))
     return !isSplat(repeat);
-  return isa<tile::SwapPairsOp, tile::ChooseOp, tile::PickOp>(op);
+  return isa<tile::SwapPairsOp, tile::ChooseOp, tile::PickOp, tile::SinkhornOp>(op);
 }
 
 // Pieces that are whole vectors can be chosen while code is emitted, where the reader takes whole vectors too.
@@ -217,10 +217,11 @@ void RowProgram::prepare(Value tile) {
     bindMemory(quantize.getScales(), scales);
     return;
   }
-  if (isa<tile::DotOp, tile::ScaledDotOp, tile::AttendOp, tile::SelectPositionsOp, tile::RecurOp, tile::ConvolveOp>(op))
-    return error(op,
-                 "is used before it is computed: a task holds one dot, attend, select_positions, recur or convolve, "
-                 "and nothing that feeds it may depend on its result");
+  if (isa<tile::DotOp, tile::ScaledDotOp, tile::AttendOp, tile::SelectPositionsOp, tile::RecurOp, tile::ConvolveOp,
+          tile::PoolOp>(op))
+    return error(
+        op, "is used before it is computed: a task holds one dot, attend, select_positions, recur, convolve or pool, "
+            "and nothing that feeds it may depend on its result");
   if (task.kept.contains(tile))
     return keep(tile);
   prepareOperands(op);
@@ -263,6 +264,8 @@ void RowProgram::keep(Value tile) {
     chooseInto(choose, buffer);
   } else if (auto pick = dyn_cast<tile::PickOp>(op)) {
     pickInto(pick, buffer);
+  } else if (auto matrix = dyn_cast<tile::SinkhornOp>(op)) {
+    sinkhornInto(matrix, buffer);
   } else if (known != leaves.end()) {
     copy(tile, 0);
   } else if (isa<tile::LoadOp>(op)) {

@@ -96,6 +96,7 @@ private:
   void emitGatherQuantized(tile::GatherOp op, const PackedLayout &weight, mlir::Value index, mlir::Value buffer);
   void repeatInto(tile::RepeatOp op, mlir::Value buffer);
   void chooseInto(tile::ChooseOp op, mlir::Value buffer);
+  void sinkhornInto(tile::SinkhornOp op, mlir::Value buffer);
   void pickInto(tile::PickOp op, mlir::Value buffer);
   // The place of the largest of `size` f32 elements, the first of equal ones.
   mlir::Value placeOfLargest(mlir::Value pointer, int64_t size);

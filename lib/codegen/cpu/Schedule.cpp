@@ -162,6 +162,7 @@ Schedule chooseRecurrent(tile::TaskOp task) {
   schedule.shape = TaskShape::Recurrent;
   schedule.instruction = "fma";
   schedule.reason = findOp<tile::ConvolveOp>(task) ? "a convolution: rows of a sequence in order"
+                    : findOp<tile::PoolOp>(task)   ? "sums over windows: rows of a sequence in order"
                                                    : "linear attention: rows of a sequence in order";
   return schedule;
 }
@@ -194,7 +195,7 @@ TaskShape llmc::cpu::shapeOf(tile::TaskOp task) {
     return TaskShape::Dot;
   if (findOp<tile::ScaledDotOp>(task))
     return TaskShape::QuantizedDot;
-  if (findOp<tile::RecurOp>(task) || findOp<tile::ConvolveOp>(task))
+  if (findOp<tile::RecurOp>(task) || findOp<tile::ConvolveOp>(task) || findOp<tile::PoolOp>(task))
     return TaskShape::Recurrent;
   if (findOp<tile::SelectPositionsOp>(task))
     return TaskShape::Select;

@@ -3,6 +3,7 @@
 // That order is total: spans may be searched by anyone, in any order, for the same result.
 #include "lib/codegen/cpu/SelectTask.h"
 #include "lib/codegen/cpu/AttendProducts.h"
+#include "lib/codegen/cpu/AttendRows.h"
 #include "lib/codegen/cpu/SpanTask.h"
 
 using namespace mlir;
@@ -45,6 +46,7 @@ private:
   CachePages pages;
   const int64_t page, span, heads, count, weightFloats;
   std::unique_ptr<AttendProducts> products;
+  RowProducts *rows = nullptr; // the same, when not all positions are kept
   Value heaps, weights, ordered, result;
   bool ok = true;
 };
@@ -55,6 +57,8 @@ SelectTask::SelectTask(KernelBuilder &kernel, TaskContext &task, tile::SelectPos
       heads(op.getWeights().getType().getDimSize(0)), count(op.getType().getDimSize(0)),
       weightFloats((heads + kLanes - 1) / kLanes * kLanes) {
   products = AttendProducts::create(kernel, pages.type, rowBlock * heads, schedule);
+  if (pages.type.getEvery() > 1)
+    rows = static_cast<RowProducts *>(products.get());
   heaps = k.allocate(rowBlock * count * 8);
   weights = k.allocate(rowBlock * weightFloats * 4);
   ordered = k.allocate(kLanes * 4);
@@ -62,7 +66,7 @@ SelectTask::SelectTask(KernelBuilder &kernel, TaskContext &task, tile::SelectPos
 }
 
 std::pair<Value, Value> SelectTask::spansOf(Value, Value last) {
-  return {k.i64(0), span == 0 ? k.i64(1) : k.add(k.div(last, span), 1)};
+  return {k.i64(0), span == 0 ? k.i64(1) : k.ceilDiv(pages.rowsAt(last), span)};
 }
 
 void SelectTask::emitInputs(const Unit &unit) {
@@ -77,7 +81,7 @@ void SelectTask::emitInputs(const Unit &unit) {
 void SelectTask::emitUnit(const Unit &unit) {
   Value first = positionOf(unit.firstRow), last = k.add(k.add(first, unit.rows), -1);
   // Rows that see no more than they may name take all of it.
-  Value isShort = k.less(last, k.i64(count));
+  Value lastRow = pages.lastRowAt(last), isShort = k.less(lastRow, k.i64(count));
   auto forRows = [&](llvm::function_ref<void(Value, Value)> body) {
     k.loop(k.i64(0), unit.rows, 1, [&](Value i) { body(i, k.add(unit.firstRow, i)); });
   };
@@ -87,15 +91,17 @@ void SelectTask::emitUnit(const Unit &unit) {
     emitInputs(unit);
     forRows([&](Value i, Value) { clear(heapOf(i)); });
     products->beginItem(k.mul(unit.rows, heads));
-    Value from = k.i64(0), to = k.add(k.div(last, page), 1);
+    Value from = k.i64(0), to = k.ceilDiv(k.add(lastRow, 1), page);
     if (span > 0) {
       from = k.mul(unit.from, span / page);
       to = k.min(to, k.mul(unit.to, span / page));
     }
     k.loop(from, to, 1, [&](Value index) {
-      AttendPage current = pages.at(unit.of.sequence, k.i64(0), index, last);
+      AttendPage current = rows ? rows->gatherRows(pages, unit.of.sequence, k.i64(0), index, lastRow)
+                                : pages.at(unit.of.sequence, k.i64(0), index, last);
       products->emitScores(k.mul(unit.rows, heads), current);
-      products->fetch(current.nextKeys, pages.keyBytes());
+      if (current.nextKeys)
+        products->fetch(current.nextKeys, pages.keyBytes());
       searchPage(unit, current, first);
     });
     if (mayBeSplit)
@@ -113,7 +119,7 @@ void SelectTask::emitUnit(const Unit &unit) {
 }
 
 void SelectTask::combine(const Unit &unit) {
-  Value row = unit.firstRow, isShort = k.less(positionOf(row), k.i64(count));
+  Value row = unit.firstRow, isShort = k.less(pages.lastRowAt(positionOf(row)), k.i64(count));
   k.when(isShort, [&] { emitAll(row); });
   k.when(k.inverted(isShort), [&] {
     Value heap = heapOf(k.i64(0));
@@ -143,7 +149,7 @@ void SelectTask::searchPage(const Unit &unit, const AttendPage &current, Value f
           }
           return sums;
         });
-    Value seen = k.add(k.sub(k.add(firstPosition, i), current.base), 1);
+    Value seen = k.add(k.sub(pages.lastRowAt(k.add(firstPosition, i)), current.base), 1);
     for (int64_t v = 0; v < vectors; ++v)
       offerVector(heapOf(i), scores[v], k.add(current.base, v * kLanes), k.add(seen, -v * kLanes));
   });
@@ -200,7 +206,7 @@ void SelectTask::emitResult(Value row) {
 }
 
 void SelectTask::emitAll(Value row) {
-  Value position = arith::TruncIOp::create(k.b, k.i32Type, positionOf(row));
+  Value position = arith::TruncIOp::create(k.b, k.i32Type, pages.lastRowAt(positionOf(row)));
   k.loop(k.i64(0), k.i64(count), kLanes, [&](Value at) {
     Value here = k.add(k.iota(), k.broadcast(arith::TruncIOp::create(k.b, k.i32Type, at)));
     Value seen = arith::CmpIOp::create(k.b, arith::CmpIPredicate::sle, here, k.broadcast(position));

@@ -69,19 +69,21 @@ private:
     llm::KvType kv = op.getKv().getType();
     // Scores and weighted values: a product for every channel of every query head. Columns that share a key-value head
     // read it together.
-    cost.positionProducts += 2 * (elementsOf(op.getQuery().getType()) + elementsOf(op.getType())) * times;
-    cost.positionBytes +=
-        (kv.getHeadDim() + kv.storedValueDim()) * elementBytes(kv.getElementType()) * std::min(times, kv.getHeads());
+    cost.positionProducts +=
+        2 * (elementsOf(op.getQuery().getType()) + elementsOf(op.getResult().getType())) * times / kv.getEvery();
+    cost.positionBytes += (kv.getHeadDim() + kv.storedValueDim()) * elementBytes(kv.getElementType()) *
+                          std::min(times, kv.getHeads()) / kv.getEvery();
     for (int64_t bound : {static_cast<int64_t>(op.getWindow()), static_cast<int64_t>(op.getChunk()),
                           op.getSelected() ? elementsOf(op.getSelected().getType()) : 0})
       if (bound > 0)
-        cost.window = cost.window ? std::min(cost.window, bound) : bound;
+        cost.window = cost.window ? std::min(cost.window, bound * kv.getEvery()) : bound * kv.getEvery();
   }
 
   void countSelect(tile::SelectPositionsOp op) {
     llm::KvType kv = op.getKv().getType();
-    cost.positionProducts += 2 * (elementsOf(op.getQuery().getType()) + elementsOf(op.getWeights().getType()));
-    cost.positionBytes += kv.getHeadDim() * elementBytes(kv.getElementType());
+    cost.positionProducts +=
+        2 * (elementsOf(op.getQuery().getType()) + elementsOf(op.getWeights().getType())) / kv.getEvery();
+    cost.positionBytes += kv.getHeadDim() * elementBytes(kv.getElementType()) / kv.getEvery();
   }
 
   // A few operations for every element of the state that the tile covers, which is read and written once for all rows
@@ -104,6 +106,13 @@ private:
     cost.weightBytes += packedBytes(op.getWeight().getType()) / static_cast<int64_t>(task.getColumns()) * times;
   }
 
+  void countPool(tile::PoolOp op, int64_t times) {
+    // Two exponentials and seven more for each channel given, about half of that for its result.
+    int64_t given = elementsOf(op.getValue().getType()), size = elementsOf(op.getType());
+    cost.otherOperations += (2 * kMathOperations + 7) * (given > size ? given + size : given) * times;
+    countState(op.getState().getType(), 0, 0, times);
+  }
+
   void countOp(Operation &op, int64_t times) {
     llvm::TypeSwitch<Operation *>(&op)
         .Case([&](tile::DotOp dot) { countProduct(dot.getWeight().getType(), 1); })
@@ -113,6 +122,11 @@ private:
         .Case([&](tile::AttendOp attend) { countAttend(attend, times); })
         .Case([&](tile::RecurOp recur) { countRecur(recur, times); })
         .Case([&](tile::ConvolveOp convolve) { countConvolve(convolve, times); })
+        .Case([&](tile::PoolOp pool) { countPool(pool, times); })
+        .Case([&](tile::SinkhornOp matrix) {
+          cost.otherOperations +=
+              4 * static_cast<int64_t>(matrix.getIterations()) * elementsOf(matrix.getType()) * times;
+        })
         .Case([&](tile::SelectPositionsOp select) { countSelect(select); })
         .Case([&](tile::LoadOp load) { cost.rowBytes += 4 * elementsOf(load.getType()) * times; })
         .Case([&](tile::StoreOp store) { cost.rowBytes += 4 * elementsOf(store.getValue().getType()) * times; })

@@ -292,6 +292,8 @@ BlocksFunction blocksFunction(TensorType type) {
   case TensorType::F32: return overBlocks<dequantizeNumber<float>>;
   case TensorType::F16: return overBlocks<dequantizeF16>;
   case TensorType::BF16: return overBlocks<dequantizeBF16>;
+  case TensorType::I64: return overBlocks<dequantizeNumber<int64_t>>;
+  case TensorType::I32: return overBlocks<dequantizeNumber<int32_t>>;
   case TensorType::I16: return overBlocks<dequantizeNumber<int16_t>>;
   case TensorType::I8: return overBlocks<dequantizeNumber<int8_t>>;
   case TensorType::U16: return overBlocks<dequantizeNumber<uint16_t>>;

@@ -93,3 +93,20 @@ func.func @attention_c6(%kv: !llm.kv<2x4xf32>, %batch: !llm.batch, %q: tensor<?x
   %o = llm.attention %q, %kv, %batch selected %p : tensor<?x2x8xf32> {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64} : tensor<?x2x4xf32>, !llm.kv<2x4xf32>
   return
 }
+
+// -----
+
+func.func @attention_c7(%kv: !llm.kv<2x4xf32>, %batch: !llm.batch, %q: tensor<?x2x4xf32>) {
+  // expected-error@+2 {{'llm.attention' op failed to infer returned types}}
+  // expected-error@+1 {{'llm.attention' op inferred type(s) 'tensor<?x2x4xf32>' are incompatible with return type(s) of operation 'tensor<?x2x4xf32>', 'tensor<?x2xf32>'}}
+  %o, %l = "llm.attention"(%q, %kv, %batch) <{scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (tensor<?x2x4xf32>, !llm.kv<2x4xf32>, !llm.batch) -> (tensor<?x2x4xf32>, tensor<?x2xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8(%kv: !llm.kv<1x4xf32, latent = 4, every = 4>, %batch: !llm.batch, %q: tensor<?x2x4xf32>) {
+  // expected-error@+1 {{'llm.attention' op counts positions by a window, a chunk or slopes, but the state keeps one row of every 4}}
+  %o = llm.attention %q, %kv, %batch {scale = 1.0 : f32, softcap = 0.0 : f32, window = 8 : i64} : tensor<?x2x4xf32>, !llm.kv<1x4xf32, latent = 4, every = 4>
+  return
+}

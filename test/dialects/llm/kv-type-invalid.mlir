@@ -40,7 +40,7 @@ func.func private @f(!llm.kv<3x64xf32, page = 40, panel = 16>)
 
 // -----
 
-// expected-error@+1 {{unknown parameter 'pages' (known = value latent page panel pack block)}}
+// expected-error@+1 {{unknown parameter 'pages' (known = value latent every page panel pack block)}}
 func.func private @f(!llm.kv<3x64xf32, pages = 64>)
 
 // -----
@@ -92,3 +92,13 @@ func.func private @f(!llm.kv<3x64xbf16, page = 64, panel = 16, pack = 2, block =
 
 // expected-error@+1 {{block is 32 with pack 1, expected 32 elements that lie in pairs (pack = 2)}}
 func.func private @f(!llm.kv<3x64xbf16, page = 64, panel = 16, block = 32>)
+
+// -----
+
+// expected-error@+1 {{cache keeps one row of every 0 positions, expected 1 to 268435456}}
+func.func private @f(!llm.kv<1x64xf32, latent = 64, every = 0>)
+
+// -----
+
+// expected-error@+1 {{cache keeps one row of every 4 positions of keys and values; only latent caches leave any out}}
+func.func private @f(!llm.kv<3x64xf32, every = 4>)

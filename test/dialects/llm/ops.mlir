@@ -328,3 +328,40 @@ func.func @linear_attention(%q: tensor<?x2x16xf32>, %k: tensor<?x2x16xf32>, %v: 
   %p = llm.linear_attention %q, %k, %v, %s1, %batch : tensor<?x2x16xf32>, tensor<?x4x32xf32>, !llm.recurrent<4x16x32>
   return
 }
+
+// CHECK-LABEL: @window_pool
+func.func @window_pool(%v: tensor<?x64xf32>, %g: tensor<?x64xf32>, %s: !llm.recurrent<1x9x32>, %batch: !llm.batch) {
+  // CHECK: llm.window_pool %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} {window = 4 : i64} : tensor<?x64xf32>, <1x9x32> -> tensor<?x32xf32>
+  %y = llm.window_pool %v, %g, %s, %batch {window = 4 : i64} : tensor<?x64xf32>, !llm.recurrent<1x9x32> -> tensor<?x32xf32>
+  return
+}
+
+// CHECK-LABEL: @sinkhorn
+func.func @sinkhorn(%x: tensor<?x4x4xf32>) {
+  // CHECK: llm.sinkhorn %{{.+}} {eps = {{.+}} : f32, iterations = 20 : i64} : tensor<?x4x4xf32>
+  %m = llm.sinkhorn %x {iterations = 20 : i64, eps = 1.0e-6 : f32} : tensor<?x4x4xf32>
+  return
+}
+
+// CHECK-LABEL: @given_experts
+func.func @given_experts(%x: tensor<?x16xf32>, %batch: !llm.batch, %table: !llm.weight<320x4>) {
+  // CHECK: %[[C:.+]] = llm.embedding %{{.+}}, %{{.+}} {exact, scale = 1.000000e+00 : f32} : <320x4> -> tensor<?x4xf32>
+  %c = llm.embedding %batch, %table {scale = 1.0 : f32, exact} : !llm.weight<320x4> -> tensor<?x4xf32>
+  // CHECK: llm.router sqrt_softplus %{{[^ ]+}} chosen %[[C]] {{.+}} : tensor<?x16xf32> chosen tensor<?x4xf32> -> tensor<?x4xf32>
+  %u, %f = llm.router sqrt_softplus %x chosen %c {top_k = 4 : i64, groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = true, norm_eps = 1.0e-20 : f32, scale = 1.5 : f32, jitter = 0.0 : f32} : tensor<?x16xf32> chosen tensor<?x4xf32> -> tensor<?x4xf32>
+  return
+}
+
+// CHECK-LABEL: @one_row_of_several_positions
+func.func @one_row_of_several_positions(%q: tensor<?x9x64xf32>, %c: tensor<?x1x64xf32>, %old: !llm.kv<1x64xf32, latent = 64, every = 4>,
+                                        %w: !llm.weight<4x64>, %batch: !llm.batch) {
+  // CHECK: llm.position_embedding %{{.+}}, %{{.+}} {offset = 0 : i64, period = 4 : i64} : <4x64> -> tensor<?x64xf32>
+  %p = llm.position_embedding %batch, %w {offset = 0 : i64, period = 4 : i64} : !llm.weight<4x64> -> tensor<?x64xf32>
+  // CHECK: llm.rope_table %{{.+}} {{.+}}step = 4 : i64} : tensor<?x4xf32>
+  %r = llm.rope_table %batch {frequencies = array<f32: 1.0, 0.1>, magnitude = 1.0 : f32, step = 4 : i64} : tensor<?x4xf32>
+  // CHECK: %[[KV:.+]] = llm.kv_append %{{.+}}, %{{.+}}, %{{.+}} : !llm.kv<1x64xf32, latent = 64, every = 4>, tensor<?x1x64xf32>
+  %kv4 = llm.kv_append %old, %c, %batch : !llm.kv<1x64xf32, latent = 64, every = 4>, tensor<?x1x64xf32>
+  // CHECK: %{{.+}}, %{{.+}} = llm.attention %{{.+}}, %[[KV]], %{{.+}} {{.+}}with_logsum} : tensor<?x9x64xf32>, <1x64xf32, latent = 64, every = 4>
+  %m, %l = llm.attention %q, %kv4, %batch {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64, with_logsum} : tensor<?x9x64xf32>, !llm.kv<1x64xf32, latent = 64, every = 4>
+  return
+}

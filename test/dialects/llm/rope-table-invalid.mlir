@@ -13,3 +13,11 @@ func.func @rope_table_c2(%batch: !llm.batch) {
   %r = llm.rope_table %batch {frequencies = array<f32: 1.0>, magnitude = 1.0 : f32} : tensor<?x4xf32>
   return
 }
+
+// -----
+
+func.func @rope_table_c3(%batch: !llm.batch) {
+  // expected-error@+1 {{'llm.rope_table' op has step 0, expected at least 1 position}}
+  %r = llm.rope_table %batch {frequencies = array<f32: 1.0>, magnitude = 1.0 : f32, step = 0 : i64} : tensor<?x2xf32>
+  return
+}

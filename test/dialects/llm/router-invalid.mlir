@@ -69,3 +69,19 @@ func.func @router_c4_groups(%x: tensor<?x8xf32>) {
   %w, %e = llm.router sparse_mixer %x {top_k = 2 : i64, groups = 2 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = false, norm_eps = 0.0 : f32, scale = 1.0 : f32, jitter = 0.0 : f32} : tensor<?x8xf32> -> tensor<?x2xf32>
   return
 }
+
+// -----
+
+func.func @router_c5(%x: tensor<?x8xf32>, %e: tensor<?x3xf32>) {
+  // expected-error@+1 {{'llm.router' op is given experts in 'tensor<?x3xf32>' with no bias and 1 groups by softmax, expected 'tensor<?x2xf32>' alone}}
+  %w, %f = llm.router softmax %x chosen %e {top_k = 2 : i64, groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = false, norm_eps = 0.0 : f32, scale = 1.0 : f32, jitter = 0.0 : f32} : tensor<?x8xf32> chosen tensor<?x3xf32> -> tensor<?x2xf32>
+  return
+}
+
+// -----
+
+func.func @router_c5_bias(%x: tensor<?x8xf32>, %b: !llm.weight<8>, %e: tensor<?x2xf32>) {
+  // expected-error@+1 {{'llm.router' op is given experts in 'tensor<?x2xf32>' with a bias and 1 groups by sigmoid, expected 'tensor<?x2xf32>' alone}}
+  %w, %f = llm.router sigmoid %x bias %b chosen %e {top_k = 2 : i64, groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = false, norm_eps = 0.0 : f32, scale = 1.0 : f32, jitter = 0.0 : f32} : tensor<?x8xf32>, !llm.weight<8> chosen tensor<?x2xf32> -> tensor<?x2xf32>
+  return
+}

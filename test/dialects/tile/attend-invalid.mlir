@@ -80,3 +80,20 @@ tile.task @attend_c7 rows(%row, %column of 2) (%a: !tile.rows<4>, %kv: !llm.kv<2
   // expected-error@+1 {{'tile.attend' op has 1 slopes for the 2 heads of its task}}
   %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, alibi = array<f32: 0.5>} : tensor<4xf32>, !llm.kv<2x4xf32, page = 16, panel = 16>
 }
+
+// -----
+
+tile.task @attend_c3_every rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, latent = 4, every = 4, page = 16, panel = 1>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+1 {{'tile.attend' op counts positions by a window, a chunk or slopes, but '!llm.kv<1x4xf32, latent = 4, every = 4, page = 16, panel = 1>' keeps one row of every 4}}
+  %o = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, chunk = 8 : i64} : tensor<4xf32>, !llm.kv<1x4xf32, latent = 4, every = 4, page = 16, panel = 1>
+}
+
+// -----
+
+tile.task @attend_c8 rows(%row, %column of 1) (%a: !tile.rows<4>, %kv: !llm.kv<1x4xf32, page = 16, panel = 16>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<4> -> tensor<4xf32>
+  // expected-error@+2 {{'tile.attend' op failed to infer returned types}}
+  // expected-error@+1 {{'tile.attend' op inferred type(s) 'tensor<4xf32>' are incompatible with return type(s) of operation 'tensor<4xf32>', 'tensor<1xf32>'}}
+  %o, %l = "tile.attend"(%x, %kv, %column, %batch, %row) <{scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0, 0>}> : (tensor<4xf32>, !llm.kv<1x4xf32, page = 16, panel = 16>, index, !llm.batch, index) -> (tensor<4xf32>, tensor<1xf32>)
+}

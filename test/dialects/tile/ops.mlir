@@ -198,3 +198,25 @@ tile.task @indexer rows(%row, %column of 1) (%r: !tile.rows<160>, %kv: !llm.kv<1
   %p = tile.select_positions %q, %w, %kv, %batch[%row] : tensor<128xf32>, tensor<4xf32>, !llm.kv<1x32xbf16, latent = 32, page = 64, panel = 1> -> tensor<8xf32>
   tile.store %p, %r[%row, %zero] : tensor<8xf32>, !tile.rows<160>
 }
+
+// CHECK: tile.task @pool
+tile.task @pool rows(%row, %column of 2) (%r: !tile.rows<128>, %state: !llm.recurrent<1x9x64>, %batch: !llm.batch) {
+  %v = tile.load %r[%row, %column] : !tile.rows<128> -> tensor<64xf32>
+  %g = tile.load %r[%row, %column] : !tile.rows<128> -> tensor<64xf32>
+  // CHECK: tile.pool %{{.+}}, %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] {window = 4 : i64} : tensor<64xf32>, <1x9x64> -> tensor<32xf32>
+  %y = tile.pool %v, %g, %state[%column], %batch[%row] {window = 4 : i64} : tensor<64xf32>, !llm.recurrent<1x9x64> -> tensor<32xf32>
+}
+
+// CHECK: tile.task @sinkhorn
+tile.task @sinkhorn rows(%row, %column of 1) (%a: !tile.rows<16>) {
+  %x = tile.load %a[%row, %column] : !tile.rows<16> -> tensor<16xf32>
+  // CHECK: tile.sinkhorn %{{.+}} {eps = {{.+}} : f32, iterations = 20 : i64} : tensor<16xf32>
+  %y = tile.sinkhorn %x {iterations = 20 : i64, eps = 1.0e-6 : f32} : tensor<16xf32>
+}
+
+// CHECK: tile.task @attend_rows_of_several_positions
+tile.task @attend_rows_of_several_positions rows(%row, %column of 1) (%a: !tile.rows<8>, %kv: !llm.kv<1x4xf32, latent = 4, every = 4, page = 16, panel = 1>, %batch: !llm.batch) {
+  %x = tile.load %a[%row, %column] : !tile.rows<8> -> tensor<8xf32>
+  // CHECK: %{{.+}}, %{{.+}} = tile.attend %{{.+}}, %{{.+}}[%{{.+}}], %{{.+}}[%{{.+}}] {{.+}}with_logsum} : tensor<8xf32>, <1x4xf32, latent = 4, every = 4, page = 16, panel = 1>
+  %o, %l = tile.attend %x, %kv[%column], %batch[%row] {scale = 1.0 : f32, softcap = 0.0 : f32, window = 0 : i64, with_logsum} : tensor<8xf32>, !llm.kv<1x4xf32, latent = 4, every = 4, page = 16, panel = 1>
+}

@@ -103,6 +103,18 @@ TEST(CheckWeights, Shapes) {
             "read it");
 }
 
+TEST(CheckWeights, TablesOfIndicesAreIntegers) {
+  ModelSpec spec = resolved("deepseek-v4");
+  const std::string table = "layers.0.ffn.gate.tid2eid";
+  std::vector<StoredTensor> stored = storedFor(spec);
+  for (const char *type : {"I64", "I32"}) {
+    named(stored, table).type = type;
+    EXPECT_EQ(errorOf(spec, stored), "") << type;
+  }
+  named(stored, table).type = "I8";
+  EXPECT_EQ(errorOf(spec, stored), "'" + table + "' is stored as I8, and no scale beside it says how to read it");
+}
+
 TEST(CheckWeights, LeftOver) {
   ModelSpec spec = resolved("llama-2");
   std::vector<StoredTensor> stored = storedFor(spec);

@@ -35,10 +35,10 @@ public:
     graph.values.back().state = layer < 0 ? shape : StateShape{true, 1, 4, 4, false};
     return id;
   }
-  StatusOr<int> ropeTable(const std::string &name) override {
+  StatusOr<int> ropeTable(const std::string &name, int64_t every) override {
     if (name != "full" && name != "wide")
       return Status::error("no rope '" + name + "'");
-    return add({0, name == "full" ? 4 : 6}, "table");
+    return add({0, name == "full" ? 4 : 6}, every == 1 ? "table" : "table of every " + std::to_string(every));
   }
   int64_t nextRecord() override { return 7; }
   std::vector<int> emit(GraphNode node, const std::vector<RowShape> &results) override {
@@ -134,7 +134,8 @@ private:
     if (value.kind == GraphValue::Kind::State) {
       const StateShape &state = value.state;
       std::string shape = std::to_string(state.heads) + "x" + std::to_string(state.keys);
-      return value.name + "<" + shape + (state.latent ? " latent " : "x") + std::to_string(state.values) + ">";
+      return value.name + "<" + shape + (state.latent ? " latent " : "x") + std::to_string(state.values) +
+             (state.every > 1 ? " every " + std::to_string(state.every) : "") + ">";
     }
     if (value.kind == GraphValue::Kind::Weight) {
       std::string shape;
@@ -165,6 +166,11 @@ TEST(GraphOps, Embeddings) {
   EXPECT_EQ(made("embedding(words, 16, 8, scale: 2.5)"), "embedding(batch, words[16, 8]) scale=2.5 -> 8");
   EXPECT_EQ(made("position_embedding(places, 64, 8, offset: 2)"),
             "position_embedding(batch, places[64, 8]) offset=2 -> 8");
+  EXPECT_EQ(made("position_embedding(places, 4, 8, period: 4)"),
+            "position_embedding(batch, places[4, 8]) offset=0 period=4 -> 8");
+  EXPECT_EQ(made("position_embedding(places, 4, 8, offset: 1, period: 4)"),
+            "position_embedding: 'period' is 4 from row 1 on, the table has 4 rows");
+  EXPECT_EQ(made("embedding(table, 16, 2, exact: 1)"), "embedding(batch, table[16, 2]) exact=true scale=1 -> 2");
 }
 
 TEST(GraphOps, Norms) {
@@ -195,6 +201,9 @@ TEST(GraphOps, Elementwise) {
   EXPECT_EQ(made("softcap(x, 30)"), "softcap(8) cap=30 -> 8");
   EXPECT_EQ(made("gated('silu', x, y)"), "gated: 'up' is 4, the gate 8");
   EXPECT_EQ(made("softmax(h)"), "softmax(2x4) -> 2x4");
+  EXPECT_EQ(made("sinkhorn(heads(y, 2), 20, 0.5)"),
+            "split_heads(4) -> 2x2; sinkhorn(2x2) eps=0.5 iterations=20 -> 2x2");
+  EXPECT_EQ(made("sinkhorn(h, 20, 0.5)"), "sinkhorn: 'x' is 2 x 4, expected a square matrix");
   EXPECT_EQ(made("affine(h, gain)"), "affine(2x4, gain[4], -) -> 2x4");
   EXPECT_EQ(made("affine(h, bias: shift, per: 'head')"), "affine(2x4, -, shift[2]) per_head=true -> 2x4");
   EXPECT_EQ(made("affine(h, gain, shift, per: 'row', add: 1)"), "affine(2x4, gain+1[8], shift[8]) -> 2x4");
@@ -254,6 +263,7 @@ TEST(GraphOps, Positions) {
   EXPECT_EQ(made("rope(heads(x, 1), first: 4)"), "split_heads(8) -> 1x8; rope(1x8, 4) first=4 -> 1x8");
   EXPECT_EQ(made("rope(h, 'wide')"), "rope: 'x' has 4 channels a head, but the rope 'wide' turns 6 from 0 on");
   EXPECT_EQ(made("rope(h, first: 1)"), "rope: 'x' has 4 channels a head, but the rope 'full' turns 4 from 1 on");
+  EXPECT_EQ(made("rope(h, every: 4)"), made("rope(h)")) << "of another table";
   EXPECT_EQ(made("rope(h, 'none')"), "no rope 'none'");
   EXPECT_EQ(made("rope(x)"), "rope: 'x' has no heads; use heads(x, count)");
 }
@@ -281,12 +291,18 @@ TEST(GraphOps, Linear) {
 }
 
 TEST(GraphOps, Experts) {
-  EXPECT_EQ(made("router(x, 2)"), "router(8) group_sum=1 groups=1 jitter=0 norm_eps=0 normalize=false scale=1 "
+  EXPECT_EQ(made("router(x, 2)"), "router(8, -, -) group_sum=1 groups=1 jitter=0 norm_eps=0 normalize=false scale=1 "
                                   "scoring=softmax top_groups=1 top_k=2 -> 2, 2");
   EXPECT_EQ(made("router(x, 2, 'sigmoid', bias: shift, groups: 4, top_groups: 2, group_sum: 2, normalize: 1, eps: 0.5, "
                  "scale: 3)"),
-            "router(8, shift[8]) group_sum=2 groups=4 jitter=0 norm_eps=0.5 normalize=true scale=3 scoring=sigmoid "
+            "router(8, shift[8], -) group_sum=2 groups=4 jitter=0 norm_eps=0.5 normalize=true scale=3 scoring=sigmoid "
             "top_groups=2 top_k=2 -> 2, 2");
+  EXPECT_EQ(made("router(x, 2, chosen: s)"), "router(8, -, 2) group_sum=1 groups=1 jitter=0 norm_eps=0 normalize=false "
+                                             "scale=1 scoring=softmax top_groups=1 top_k=2 -> 2, 2");
+  EXPECT_EQ(made("router(x, 2, chosen: y)"),
+            "router: 'chosen' is 4, expected 2 experts without bias, groups and sparse_mixer");
+  EXPECT_EQ(made("router(x, 2, bias: shift, chosen: s)"),
+            "router: 'chosen' is 2, expected 2 experts without bias, groups and sparse_mixer");
   EXPECT_EQ(made("expert_linear(x, up, 5, 6, s)"), "expert_linear(8, up[5, 6, 8], 2) -> 2x6");
   EXPECT_EQ(made("expert_linear(h, up, 5, 6, s, bias: 1)"), "expert_linear(2x4, up[5, 6, 4], 2, up.bias[5, 6]) -> 2x6");
   EXPECT_EQ(made("combine(h, s)"), "combine(2x4, 2) -> 4");
@@ -326,6 +342,22 @@ TEST(GraphOps, AttentionErrors) {
   EXPECT_EQ(made("attend(x, v, v, scale: 1)"), "attend: 'query' has no heads; use heads(x, count)");
 }
 
+TEST(GraphOps, OneRowOfSeveralPositions) {
+  EXPECT_EQ(made("attend(h, v, scale: 1, latent: 4, every: 4, state: 'far')"),
+            "kv_append(far<1x4 latent 4 every 4>, 1x4, batch) -> far<1x4 latent 4 every 4>; "
+            "attention(2x4, far<1x4 latent 4 every 4>, batch, -, -) scale=1 softcap=0 window=0 -> 2x4");
+  EXPECT_EQ(made("attend(h, v, v, scale: 1, logsum: 1)"),
+            "kv_append(kv<1x4x4>, 1x4, 1x4, batch) -> kv<1x4x4>; "
+            "attention(2x4, kv<1x4x4>, batch, -, -) scale=1 softcap=0 window=0 with_logsum=true -> 2x4, 2");
+  EXPECT_EQ(made("attend(h, v, v, scale: 1, every: 4)"),
+            "attend: 'every' is 4, but only latent caches leave positions out");
+  EXPECT_EQ(made("attend(h, v, scale: 1, latent: 4, every: 4, window: 8)"),
+            "attend: 'every' is 4, which window, chunk and alibi do not count by");
+  EXPECT_EQ(made("select_positions(h, s, v, 16, every: 4)"),
+            "kv_append(index<1x4 latent 4 every 4>, 1x4, batch) -> index<1x4 latent 4 every 4>; "
+            "select_positions(2x4, 2, index<1x4 latent 4 every 4>, batch) -> 16");
+}
+
 TEST(GraphOps, SelectedPositions) {
   EXPECT_EQ(made("select_positions(h, s, v, 16)"), "kv_append(index<1x4 latent 4>, 1x4, batch) -> index<1x4 latent 4>; "
                                                    "select_positions(2x4, 2, index<1x4 latent 4>, batch) -> 16");
@@ -347,6 +379,14 @@ TEST(GraphOps, RecurrentStates) {
   EXPECT_EQ(made("linear_attention(h, h, h, beta: y)"),
             "linear_attention: 'beta' is 4, expected one for each of 2 heads");
   EXPECT_EQ(made("short_conv(x, taps, 1)"), "short_conv: 'kernel' is 1, expected a whole number from 2 to 268435456");
+}
+
+TEST(GraphOps, SumsOverWindows) {
+  EXPECT_EQ(made("window_pool(x, x, 4)"), "window_pool(8, 8, pool<1x3x8>, batch) window=4 -> 8");
+  EXPECT_EQ(made("window_pool(x, x, 4, overlap: 1, state: 'near')"),
+            "window_pool(8, 8, near<1x9x4>, batch) window=4 -> 4");
+  EXPECT_EQ(made("window_pool(x, y, 4)"), "window_pool: 'gate' is 4, the value 8");
+  EXPECT_EQ(made("window_pool(x, x, 0)"), "window_pool: 'window' is 0, expected a whole number from 1 to 268435456");
 }
 
 TEST(GraphOps, WrongArguments) {

@@ -143,6 +143,14 @@ TEST(Wiring, ALayerReadsAnEarlierCache) {
   EXPECT_NE(tinyError(family).find("layer 3 has no state 'kv' to read"), std::string::npos) << "not yet";
 }
 
+TEST(Wiring, StatesOfOneNameAreOneState) {
+  Json family = withBlocks({{"layer(h)",
+                             {"x = linear(norm(h), mix, hidden)", "q = heads(x, 2)",
+                              "h + merge(attend(q, q, q, scale: 1)) + window_pool(x, x, 2, state: 'kv')"}}});
+  EXPECT_NE(tinyError(family).find("state 'kv' of a layer is used as two different ones"), std::string::npos)
+      << tinyError(family);
+}
+
 TEST(Wiring, RopesAreTablesOfTheStep) {
   Json family = withBlocks({{"layer(h)", {"merge(rope(rope(heads(h, 2), 'near'), 'far')) + h"}}});
   family["config"]["ropes"]["near"] = {{"channels", 4}, {"default_theta", 10000}};

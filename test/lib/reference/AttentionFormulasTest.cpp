@@ -41,6 +41,14 @@ TEST(Rope, RoundsTheAngleToF32) {
   EXPECT_EQ(ropeTable(positions, frequencies, 1).values[0], float(std::cos(double(angle))));
 }
 
+TEST(Rope, PositionsThatShareTheirAngles) {
+  const std::vector<int32_t> positions = {0, 3, 4, 11};
+  const std::vector<float> frequencies = {0.1f};
+  Matrix stepped = ropeTable(positions, frequencies, 1, 4),
+         plain = ropeTable(std::vector<int32_t>{0, 0, 4, 8}, frequencies, 1);
+  EXPECT_EQ(stepped.values, plain.values);
+}
+
 // What a row may look at, straight from the description.
 bool sees(int64_t position, int64_t j, const AttentionShape &shape) {
   if (shape.window > 0 && j <= position - shape.window)
@@ -153,6 +161,34 @@ TEST(Attention, SinkByHand) {
   std::vector<float> result(1);
   attendRow(q.values, view(k, v, 1), 1, {1, 1.0f, 0, 0, 0, {}, {&sink, 1}}, result);
   EXPECT_FLOAT_EQ(result[0], 3);
+}
+
+TEST(Attention, LogsumByHand) {
+  // Scores 0 and 0 and a sink of log 2: log(1 + 1 + 2); without positions nothing takes part.
+  Matrix q(1, 1, {0}), k(2, 1, {1, 2}), v(2, 1, {4, 8});
+  const float sink = std::log(2.0f);
+  std::vector<float> result(1), logsum(1);
+  attendRow(q.values, view(k, v, 1), 1, {1, 1.0f, 0, 0, 0, {}, {&sink, 1}}, result, logsum);
+  EXPECT_FLOAT_EQ(logsum[0], std::log(4.0f));
+  attendRow(q.values, view(k, v, 1), -1, {1, 1.0f}, result, logsum);
+  EXPECT_EQ(result[0], 0);
+  EXPECT_EQ(logsum[0], -1.0e30f);
+}
+
+// Parts of what a row sees, weighted by the softmax of their logsums, are the whole.
+TEST(Attention, PartsMakeTheWhole) {
+  Matrix q = randomMatrix(1, 14, 1), k = randomMatrix(9, 14, 2), v = randomMatrix(9, 14, 3);
+  const std::vector<float> some = {0, 3, 4, 7}, others = {1, 2, 5, 6, 8};
+  std::vector<float> whole(14), parts[2] = {std::vector<float>(14), std::vector<float>(14)}, sums[2];
+  attendRow(q.values, view(k, v, 2), 8, {2, 0.3f}, whole);
+  for (size_t i = 0; i < 2; ++i) {
+    sums[i].resize(2);
+    attendRow(q.values, view(k, v, 2), 8, {2, 0.3f, 0, 0, 0, {}, {}, i ? others : some}, parts[i], sums[i]);
+  }
+  for (size_t at = 0; at < 14; ++at) {
+    const double share = 1 / (1 + std::exp(double(sums[1][at / 7]) - sums[0][at / 7]));
+    EXPECT_NEAR(parts[0][at] * share + parts[1][at] * (1 - share), whole[at], 1e-6);
+  }
 }
 
 TEST(Attention, SelectedPositionsOnly) {

@@ -81,6 +81,18 @@ TEST(Router, EqualGroupsByIndex) {
   EXPECT_EQ(route({1, 2, 2, 1}, shape).experts, (std::vector<float>{1}));
 }
 
+TEST(Router, GivenExperts) {
+  // The best would be 3 and 2; 0 and 2 are given: their scores, divided by the sum, times 2.
+  RouterShape shape{Scoring::None, 2};
+  shape.normalize = true;
+  shape.scale = 2;
+  std::vector<float> weights(2), experts(2);
+  const std::vector<float> logits = {1, 2, 3, 4}, given = {2, 0};
+  routeRow(logits, {}, shape, weights, experts, given);
+  EXPECT_EQ(experts, given);
+  EXPECT_EQ(weights, (std::vector<float>{1.5f, 0.5f}));
+}
+
 TEST(Router, SparseMixer) {
   // jitter 0.1: experts within a fifth of the best count. First: 10 and 9 ((10 - 9) / 10 = 0.1), not 7.
   RouterShape shape{Scoring::SparseMixer, 2};

@@ -75,6 +75,18 @@ TEST(Softmax, OfEachHeadAlone) {
   EXPECT_FLOAT_EQ(y.values[2], 0.5f); // no overflow
 }
 
+TEST(Sinkhorn, ByHand) {
+  // [1 3; 1 1] by columns: [1/2 3/4; 1/2 1/4]; by rows 5/4 and 3/4: [2/5 3/5; 2/3 1/3]; by columns 16/15 and 14/15
+  const Matrix x(1, 4, {1, 3, 1, 1});
+  const Matrix once = sinkhorn(x, 2, 1, 1e-30f), twice = sinkhorn(x, 2, 2, 1e-30f);
+  EXPECT_EQ(once.values, (std::vector<float>{0.5f, 0.75f, 0.5f, 0.25f}));
+  const float expected[] = {3.0f / 8, 9.0f / 14, 5.0f / 8, 5.0f / 14};
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_FLOAT_EQ(twice.values[i], expected[i]);
+  // eps counts: 1 / (1 + 1)
+  EXPECT_EQ(sinkhorn(Matrix(1, 1, {1}), 1, 1, 1).values, (std::vector<float>{0.5f}));
+}
+
 TEST(Activations, ByHand) {
   using llm::Activation;
   EXPECT_FLOAT_EQ(activate(Activation::Silu, 1), 0.7310586f);     // 1 / (1 + e^-1)

@@ -38,6 +38,51 @@ TEST(ShortConv, EveryChannelAlone) {
   }
 }
 
+// The softmax over what a row of windows of r positions sees, by its definition: parts of the window before, of this
+// one.
+float pooled(const Matrix &value, const Matrix &gate, int64_t channels, int64_t t, int64_t r, int64_t c) {
+  const int64_t parts = value.columns / channels, window = t / r;
+  double total = 0, sum = 0;
+  for (int64_t part = 0; part < parts; ++part)
+    for (int64_t j = 0; j <= t; ++j)
+      if (j / r == window - parts + 1 + part) {
+        const size_t at = size_t(part * channels + c);
+        const double weight = std::exp(double(gate.row(j)[at]));
+        total += weight;
+        sum += weight * value.row(j)[at];
+      }
+  return float(sum / total);
+}
+
+TEST(WindowPool, AgainstItsDefinition) {
+  for (int64_t parts : {1, 2})
+    for (int64_t r : {1, 3, 4, 16}) {
+      Matrix value = randomMatrix(13, 5 * parts, 1), gate = randomMatrix(13, 5 * parts, 2);
+      for (float &x : gate.values)
+        x *= 20;
+      std::vector<double> state(size_t(parts == 1 ? 3 * 5 : 9 * 5));
+      for (int64_t t = 0; t < 13; ++t) {
+        std::vector<float> result(5);
+        windowPoolRow(value.row(t), gate.row(t), t, r, state, result);
+        for (int64_t c = 0; c < 5; ++c)
+          EXPECT_NEAR(result[size_t(c)], pooled(value, gate, 5, t, r, c), 1e-6)
+              << parts << " parts, windows of " << r << ", row " << t << ", channel " << c;
+      }
+    }
+}
+
+// Gates far below zero weigh as much as any: nothing is compared with an empty sum's maximum.
+TEST(WindowPool, GatesFarBelowZero) {
+  std::vector<double> state(9);
+  std::vector<float> result(1);
+  for (int64_t t = 0; t < 6; ++t) {
+    const std::vector<float> value = {float(t), float(10 * t)}, gate = {-900, -900};
+    windowPoolRow(value, gate, t, 2, state, result);
+  }
+  // Window 2: first parts of rows 2 and 3, last parts of rows 4 and 5
+  EXPECT_EQ(result[0], (2 + 3 + 40 + 50) / 4.0f);
+}
+
 // Inputs of T rows for H heads over H_k key heads of K channels, with values of V channels.
 struct Inputs {
   Inputs(int64_t rows, LinearAttentionShape shape, bool decayPerKey)

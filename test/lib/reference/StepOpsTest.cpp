@@ -97,6 +97,11 @@ TEST(StepOps, Positions) {
   EXPECT_EQ(evaluated("%y = llm.position_embedding %batch, %w {offset = 1 : i64} : !llm.weight<4x2> -> tensor<?x2xf32>",
                       {0, 0, 0, 0}, 2, Matrix(4, 2, {9, 9, 1, 2, 3, 4, 5, 6})),
             (V{1, 2, 3, 4, 5, 6, 5, 6}));
+  // And again from the first row on after two.
+  EXPECT_EQ(evaluated("%y = llm.position_embedding %batch, %w {offset = 1 : i64, period = 2 : i64} : !llm.weight<4x2> "
+                      "-> tensor<?x2xf32>",
+                      {0, 0, 0}, 2, Matrix(4, 2, {9, 9, 1, 2, 3, 4, 5, 6})),
+            (V{1, 2, 3, 4, 1, 2}));
   V scaled = evaluated("%y = llm.position_scale %x, %batch {scale = 1.0 : f32, period = 2 : i64, offset = 0 : i64} : "
                        "tensor<?x4xf32>",
                        {0, 0, 0}, 4);

@@ -118,6 +118,15 @@ TEST(ChooseForm, VectorsArePlain) {
                  "a vector is plain f32: stored as BF16, kept exactly"}});
 }
 
+TEST(ChooseForm, TablesOfIndicesArePlain) {
+  for (TensorType type : {TensorType::I64, TensorType::I32})
+    expectRows({{{type},
+                 Int4,
+                 vector,
+                 WeightForm::Plain,
+                 "a vector is plain f32: stored as " + std::string(nameOf(type)) + ", exact in f32 up to 2^24"}});
+}
+
 TEST(ChooseForm, UnsupportedTypesAreNamed) {
   for (TensorType type : {TensorType::F8E4M3, TensorType::I32, TensorType::I8, TensorType::Q8_K, TensorType::Q8_1}) {
     StatusOr<FormChoice> choice = chooseForm(std::vector<TensorType>{TensorType::F32, type}, Stored, matrix);

@@ -24,6 +24,10 @@ llm.weight @embedding : !llm.weight<320x64> from [{tensor = "e", type = "BF16"}]
 // INT8: @taps : !llm.weight<64x4, f32>
 // INT4: @taps : !llm.weight<64x4, f32> {{.+}} {fate = "kept", reason = "the taps of a convolution are f32: stored as BF16, kept exactly"}
 llm.weight @taps : !llm.weight<64x4> from [{tensor = "t", type = "BF16"}]
+// A table of indices is read as it stands.
+// BF16: @table : !llm.weight<320x4, plain>
+// INT4: @table : !llm.weight<320x4, plain>
+llm.weight @table : !llm.weight<320x4> from [{tensor = "i", type = "I64"}]
 llm.state @memory : !llm.recurrent<1x64x3>
 
 func.func private @mixer(%x: tensor<?x64xf32>, %t: !llm.weight<64x4>, %s: !llm.recurrent<1x64x3>, %batch: !llm.batch) -> tensor<?x64xf32> {
@@ -40,6 +44,9 @@ func.func @step(%batch: !llm.batch) -> tensor<?x32xf32> {
   %t = llm.use_weight @taps : !llm.weight<64x4>
   %s = llm.use_state @memory : !llm.recurrent<1x64x3>
   %m = call @mixer(%x, %t, %s, %batch) : (tensor<?x64xf32>, !llm.weight<64x4>, !llm.recurrent<1x64x3>, !llm.batch) -> tensor<?x64xf32>
+  %i = llm.use_weight @table : !llm.weight<320x4>
+  %n = llm.embedding %batch, %i {scale = 1.0 : f32, exact} : !llm.weight<320x4> -> tensor<?x4xf32>
+  llm.record %n, %batch {index = 0 : i64} : tensor<?x4xf32>
   %w = llm.use_weight @matrix : !llm.weight<32x64>
   %y = call @layer(%m, %w) : (tensor<?x64xf32>, !llm.weight<32x64>) -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>

@@ -38,3 +38,17 @@ func.func private @convolution(%x: tensor<?x100xf32>, %w: !llm.weight<100x4, f32
   %y = llm.short_conv %x, %w bias %bias, %s, %batch : tensor<?x100xf32>, !llm.weight<100x4, f32> bias !llm.weight<100, plain>, !llm.recurrent<1x100x3>
   return %y : tensor<?x100xf32>
 }
+
+// Both parts of 32 channels are loaded side by side; 64 channels are two tiles.
+// CHECK-LABEL: tile.task @pool.0
+// CHECK-SAME: rows(%[[ROW:.+]], %[[COLUMN:.+]] of 2)
+// CHECK: %[[AT:.+]] = arith.muli %[[COLUMN]]
+// CHECK: %[[V0:.+]] = tile.load %[[V:.+]][%[[ROW]], %[[AT]]] : <128> -> tensor<32xf32>
+// CHECK: %[[V1:.+]] = tile.load %[[V]][%[[ROW]], %{{.+}}] : <128> -> tensor<32xf32>
+// CHECK: %[[VALUE:.+]] = tile.concat %[[V0]], %[[V1]]
+// CHECK: %[[Y:.+]] = tile.pool %[[VALUE]], %{{.+}}, %{{.+}}[%[[COLUMN]]], %{{.+}}[%[[ROW]]] {window = 4 : i64} : tensor<64xf32>, <1x9x64> -> tensor<32xf32>
+// CHECK: tile.store %[[Y]], %{{.+}}[%[[ROW]], %[[AT]]]
+func.func private @pool(%v: tensor<?x128xf32>, %g: tensor<?x128xf32>, %s: !llm.recurrent<1x9x64>, %batch: !llm.batch) -> tensor<?x64xf32> {
+  %y = llm.window_pool %v, %g, %s, %batch {window = 4 : i64} : tensor<?x128xf32>, !llm.recurrent<1x9x64> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

@@ -4,6 +4,7 @@
 // CHECK: llm.weight @embedding : !llm.weight<320x64, i8, tile = 64, panel = 16>
 llm.weight @embedding : !llm.weight<320x64, i8> from [{tensor = "e"}]
 llm.weight @norm : !llm.weight<64, plain> from [{tensor = "n"}]
+llm.weight @gain : !llm.weight<1, plain> from [{tensor = "g"}]
 
 // CHECK-LABEL: tile.task @step.0
 // CHECK-SAME: rows(%[[ROW:.+]], %{{.+}} of 1) (%[[BATCH:.+]]: !llm.batch, %[[W:.+]]: !llm.weight
@@ -22,7 +23,8 @@ llm.weight @norm : !llm.weight<64, plain> from [{tensor = "n"}]
 // CHECK-LABEL: tile.task @step.2 rows
 // CHECK: tile.record {{.+}} at 0
 
-// Only wanted rows reach the head: their number in T comes from the batch, norm and softcap are inlined.
+// Only wanted rows reach the head: their number in T comes from the batch, norm, gain and softcap are inlined, the gain although
+// its weight is used behind the product first.
 // CHECK-LABEL: tile.task @step.3
 // CHECK-SAME: logit_rows(%[[ROW:.+]], %{{.+}} of 5)
 // CHECK: %[[SOURCE:.+]] = tile.batch logit_row %{{.+}}[%[[ROW]]]
@@ -30,6 +32,7 @@ llm.weight @norm : !llm.weight<64, plain> from [{tensor = "n"}]
 // CHECK: tile.reduce add
 // CHECK: tile.quantize
 // CHECK: tile.scaled_dot
+// CHECK: tile.load_vector {{.+}} : <1, plain>
 // CHECK: math.tanh
 // CHECK: tile.store
 
@@ -51,6 +54,8 @@ func.func @step(%batch: !llm.batch) -> tensor<?x320xf32> {
   %s = llm.select_rows %h1, %batch : tensor<?x64xf32>
   %f = llm.rms_norm %s, %norm {eps = 1.0e-6 : f32} : tensor<?x64xf32>, !llm.weight<64, plain>
   %l = llm.linear %f, %e : tensor<?x64xf32>, !llm.weight<320x64, i8> -> tensor<?x320xf32>
-  %c = llm.softcap %l {cap = 30.0 : f32} : tensor<?x320xf32>
+  %g = llm.use_weight @gain : !llm.weight<1, plain>
+  %a = llm.affine %l gain %g : tensor<?x320xf32> gain !llm.weight<1, plain>
+  %c = llm.softcap %a {cap = 30.0 : f32} : tensor<?x320xf32>
   return %c : tensor<?x320xf32>
 }

@@ -33,6 +33,7 @@ Manifest fakeManifest() {
   m.target = "host";
   m.vocabulary = fakeVocabulary;
   m.hidden = fakeHidden;
+  m.recordChannels = fakeHidden;
   m.numLayers = fakeLayers;
   m.context = 100; // not a multiple of the page
   m.maxTokens = 16;

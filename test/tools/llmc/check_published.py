@@ -23,7 +23,7 @@ TOTALS = {
     "samba-1b-fla": 1403935488, "smollm-1.7b": 1711376384, "smollm3-3b": 3075098624, "step-3.7-flash-trimmed": 195844508736,
     "yuan-shrunk": 352070656, "zamba2-2.7b-native": 0,
     # Added up from the classes' shapes: layers without an indexer, caches of earlier layers, keys for values, wide gated parts.
-    "deepseek-v3.2": 671877944064, "glm-5.2": 743377019904, "glm-5-fp8": 743911218432, "gemma-4-e2b": 4628569379,
+    "deepseek-v3.2": 671877944064, "deepseek-v4-flash": 284334567511, "glm-5.2": 743377019904, "glm-5-fp8": 743911218432, "gemma-4-e2b": 4628569379,
     "gemma-4-12b-unified": 11907350320, "gemma-4-31b-nvfp4": 30697345340, "qwen3-vl-30b-a3b": 30532122624, "qwen3-vl-8b": 8190735360,
 }
 

@@ -44,7 +44,8 @@ module attributes {llmc.max_tokens = 256 : i64, llmc.page_bytes = ${PAGEBYTES} :
     %q = tile.load %x[%row, %at] : !tile.rows<${X}> -> tensor<${GD}xf32>
     ${LOADSINKS}
     ${LOADSELECTED}
-    %o = tile.attend %q, %kv[%head], %batch[%row] ${OPTIONS} {scale = 0.125 : f32, softcap = ${CAP} : f32, window = ${WINDOW} : i64, chunk = ${CHUNK} : i64, span = ${SPAN} : i64${ALIBI}} : tensor<${GD}xf32>, ${KV}
+    ${RESULTS} = tile.attend %q, %kv[%head], %batch[%row] ${OPTIONS} {scale = 0.125 : f32, softcap = ${CAP} : f32, window = ${WINDOW} : i64, chunk = ${CHUNK} : i64, span = ${SPAN} : i64${ALIBI}} : tensor<${GD}xf32>, ${KV}
+    ${STORELOGSUM}
     tile.store %o, %y[%row, %to] : tensor<${GDV}xf32>, !tile.rows<${Y}>
   }
   func.func @step(%batch: !llm.batch) {
@@ -67,7 +68,7 @@ int64_t partialChannels(const AttendCase &c) { return c.queryHeads() * ((c.value
 std::string AttendCase::kvText() const {
   std::string dims = std::to_string(heads) + "x" + std::to_string(depth) + "x" + element;
   if (latent)
-    dims += ", latent = " + std::to_string(latent);
+    dims += ", latent = " + std::to_string(latent) + (every > 1 ? ", every = " + std::to_string(every) : "");
   else if (valueDim && valueDim != depth)
     dims += ", value = " + std::to_string(valueDim);
   return "!llm.kv<" + dims + ", page = " + std::to_string(page) + ", panel = " + (latent ? "1" : "16") +
@@ -86,7 +87,7 @@ llm::KvType AttendCase::kv() const {
 std::string llmc::test::nameOf(const AttendCase &c) {
   std::string name = c.kvText() + " group " + std::to_string(c.group) + " window " + std::to_string(c.window) +
                      " chunk " + std::to_string(c.chunk) + " span " + std::to_string(c.span) + " cap " + c.cap;
-  return name + (c.sinks ? " sinks" : "") + (c.alibi ? " alibi" : "") +
+  return name + (c.logsum ? " logsum" : "") + (c.sinks ? " sinks" : "") + (c.alibi ? " alibi" : "") +
          (c.selected ? " selected " + std::to_string(c.selected) : "");
 }
 
@@ -110,7 +111,15 @@ std::string llmc::test::moduleOf(const AttendCase &c) {
        {"LOADSINKS", c.sinks ? "%s = tile.load %x[%row, %sinkat] : " + x + " -> " + sinks : ""},
        {"LOADSELECTED", c.selected ? "%l = tile.load %x[%row, %selectedat] : " + x + " -> " + list : ""},
        {"OPTIONS", options},
-       {"ALIBI", c.alibi ? ", alibi = array<f32: " + slopes.str() + ">" : ""},
+       {"ALIBI",
+        std::string(c.alibi ? ", alibi = array<f32: " + slopes.str() + ">" : "") + (c.logsum ? ", with_logsum" : "")},
+       {"RESULTS", c.logsum ? "%o, %ls" : "%o"},
+       {"STORELOGSUM", c.logsum
+                           ? "%lsstart = arith.constant " + text(c.logsumsAt()) +
+                                 " : index\n    %lsat = arith.addi %sinkfrom, %lsstart : index\n    tile.store %ls, "
+                                 "%y[%row, %lsat] : " +
+                                 sinks + ", !tile.rows<${Y}>"
+                           : ""},
        {"KV", c.kvText()},
        {"PAGEBYTES", text(2 * layer)},
        {"OFFSET", text(layer)},
@@ -150,7 +159,7 @@ Rows llmc::test::randomRows(const AttendCase &c, const std::vector<int64_t> &len
                             static_cast<size_t>(c.selected));
       std::ranges::fill(list, -1.0f);
       size_t count = static_cast<size_t>(t % 3 == 1);
-      for (int64_t j = 0; j <= t && count < list.size(); ++j)
+      for (int64_t j = 0; j < c.rowsAt(t) && count < list.size(); ++j)
         if (randomFloat(state) > -0.3f)
           list[count++] = static_cast<float>(j);
     }
@@ -213,12 +222,13 @@ void roundRow(const AttendCase &c, std::span<float> row) {
   }
 }
 
+// Rows of the cache, which are positions where it keeps all.
 std::vector<int64_t> seenPositions(const AttendCase &c, const float *row, int64_t t) {
   int64_t first = c.window ? std::max<int64_t>(0, t - c.window + 1) : 0;
   if (c.chunk)
     first = std::max(first, t / c.chunk * c.chunk);
   std::vector<int64_t> seen;
-  for (int64_t j = first; j <= t; ++j) {
+  for (int64_t j = first; j < c.rowsAt(t); ++j) {
     const float *list = row + c.selectedAt();
     if (!c.selected || std::find(list, list + c.selected, static_cast<float>(j)) != list + c.selected)
       seen.push_back(j);
@@ -242,7 +252,7 @@ void llmc::test::checkSequence(const AttendCase &c, std::vector<float> x, const 
       double sum = c.sinks ? std::exp(static_cast<double>(row(t)[c.sinksAt() + h])) : 0;
       std::vector<int64_t> seen = seenPositions(c, row(t), t);
       for (int64_t j : seen) {
-        const float *k = row(j) + c.keysAt() + keyHead * c.depth;
+        const float *k = row(c.positionOf(j)) + c.keysAt() + keyHead * c.depth;
         double score = 0;
         for (int64_t d = 0; d < c.depth; ++d)
           score += static_cast<double>(q[d]) * k[d];
@@ -257,12 +267,18 @@ void llmc::test::checkSequence(const AttendCase &c, std::vector<float> x, const 
         for (size_t i = 0; i < seen.size(); ++i)
           expected +=
               p[i] / sum *
-              row(seen[i])[c.latent ? c.keysAt() + keyHead * c.depth + d : c.valuesAt() + keyHead * c.values() + d];
+              row(c.positionOf(
+                  seen[i]))[c.latent ? c.keysAt() + keyHead * c.depth + d : c.valuesAt() + keyHead * c.values() + d];
         float actual = y[static_cast<size_t>(t * c.resultChannels() + h * c.values() + d)];
         // Values are at most 1 and weights sum to 1: the error is that of scores of about 10 in f32, 1e-6 each. With
         // pairs of bf16 weights are off by up to 2^-9 of themselves, which moves their sum and the result.
         ASSERT_NEAR(actual, expected, c.roundsToPairs() ? 2.0 / 512 : 4e-6)
             << "row " << t << " head " << h << " channel " << d;
+      }
+      if (c.logsum) {
+        // Of sums up to a hundred, whose error is that of scores.
+        float actual = y[static_cast<size_t>(t * c.resultChannels() + c.logsumsAt() + h)];
+        ASSERT_NEAR(actual, sum > 0 ? std::log(sum) : -1.0e30, sum > 0 ? 4e-6 : 1e24) << "row " << t << " head " << h;
       }
     }
 }
@@ -279,8 +295,8 @@ void llmc::test::checkInterpreted(const AttendCase &c, const std::vector<float> 
     return std::span(&x[static_cast<size_t>(t * c.channels() + at)], static_cast<size_t>(size));
   };
   for (int64_t t = 0; t < length; ++t)
-    for (int64_t head = 0; head < c.heads; ++head) {
-      cache.append(/*value=*/false, head, t, part(t, c.keysAt() + head * c.depth, c.depth));
+    for (int64_t head = 0; head < c.heads && (t + 1) % c.every == 0; ++head) {
+      cache.append(/*value=*/false, head, t / c.every, part(t, c.keysAt() + head * c.depth, c.depth));
       if (!c.latent)
         cache.append(/*value=*/true, head, t, part(t, c.valuesAt() + head * c.values(), c.values()));
     }
@@ -297,7 +313,8 @@ void llmc::test::checkInterpreted(const AttendCase &c, const std::vector<float> 
         shape.sinks = part(t, c.sinksAt() + head * c.group, c.group);
       if (c.selected)
         shape.selected = part(t, c.selectedAt(), c.selected);
-      reference::attend(part(t, head * c.group * c.depth, c.group * c.depth), cache, head, t, shape, expected);
+      reference::attend(part(t, head * c.group * c.depth, c.group * c.depth), cache, head, c.rowsAt(t) - 1, shape,
+                        expected);
       const float *actual = &y[static_cast<size_t>(t * c.resultChannels()) + static_cast<size_t>(head) * width];
       for (size_t i = 0; i < width; ++i)
         ASSERT_EQ(actual[i], expected[i]) << "row " << t << " head " << head << " element " << i;

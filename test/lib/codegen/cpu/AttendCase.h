@@ -12,7 +12,8 @@ struct AttendCase {
   int64_t latent = 0;   // channels of a value; 0: the cache keeps values
   int64_t columnsPerHead = 1;
   int64_t selected = 0; // entries of a row's list; 0: none
-  bool partials = true, sinks = false, alibi = false;
+  int64_t every = 1;    // positions that a latent cache keeps one row of
+  bool partials = true, sinks = false, alibi = false, logsum = false;
   bool pairs = false; // of bf16
   int64_t block = 32; // of pairs
   std::string element = "bf16";
@@ -34,7 +35,12 @@ struct AttendCase {
   int64_t sinksAt() const { return valuesAt() + storedValues(); }
   int64_t selectedAt() const { return sinksAt() + (sinks ? queryHeads() : 0); }
   int64_t channels() const { return selectedAt() + selected; }
-  int64_t resultChannels() const { return queryHeads() * values(); }
+  // A row of results: values of all heads, their logsums.
+  int64_t logsumsAt() const { return queryHeads() * values(); }
+  int64_t resultChannels() const { return logsumsAt() + (logsum ? queryHeads() : 0); }
+  // Rows of the cache that are seen at position t, and the position that made one.
+  int64_t rowsAt(int64_t t) const { return (t + 1) / every; }
+  int64_t positionOf(int64_t row) const { return (row + 1) * every - 1; }
 };
 std::string nameOf(const AttendCase &c);
 

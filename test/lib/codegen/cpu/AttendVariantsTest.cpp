@@ -144,3 +144,46 @@ TEST(AttendVariants, SelectedPositions) {
     check(c);
   }
 }
+
+// Rows that lie a few to a page, one to a page, or in every other page; the first positions see none.
+TEST(AttendVariants, OneRowOfSeveralPositions) {
+  for (const char *element : {"f32", "bf16", "f16", "i8"})
+    for (int64_t every : {4, 3, 24}) {
+      AttendCase c;
+      c.heads = 1;
+      c.depth = 40;
+      c.latent = every == 3 ? 40 : 24;
+      c.group = 4;
+      c.element = element;
+      c.every = every;
+      c.logsum = element == std::string("f32") || element == std::string("i8");
+      c.sinks = element == std::string("i8") && every == 4;
+      c.page = 16;
+      c.span = element == std::string("bf16") ? 0 : 16;
+      check(c);
+      c.selected = every == 24 ? 0 : 7;
+      if (c.selected)
+        check(c);
+    }
+}
+
+TEST(AttendVariants, Logsums) {
+  AttendCase c;
+  c.depth = 24;
+  c.group = 2;
+  c.logsum = true;
+  c.window = 21;
+  c.page = 16;
+  c.span = 32;
+  check(c);
+  c.sinks = true;
+  check(c);
+  AttendCase shared;
+  shared.heads = 1;
+  shared.depth = shared.latent = 20;
+  shared.group = 6;
+  shared.columnsPerHead = 3;
+  shared.logsum = shared.sinks = true;
+  shared.page = 16;
+  check(shared);
+}

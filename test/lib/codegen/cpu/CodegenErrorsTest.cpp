@@ -197,7 +197,8 @@ TEST(CodegenErrors, DotsOfATask) {
       errorsOf({.body = "%v = tile.load %x[%row, %column] : !tile.rows<64> -> tensor<64xf32>\n" + kDot + kStore}),
       "uses the column where it has none yet: what feeds a dot must not depend on the column tile");
   expectError(errorsOf({.body = attendOf("v", 64) + kDot + kStore}),
-              "'tile.attend' op is used before it is computed: a task holds one dot, attend, select_positions, recur or convolve");
+              "'tile.attend' op is used before it is computed: a task holds one dot, attend, select_positions, recur, "
+              "convolve or pool");
 }
 
 TEST(CodegenErrors, CodesAndScalesOfTwoRows) {

@@ -185,6 +185,7 @@ Manifest manifestOf(mlir::ModuleOp module, const cpu::CompiledProgram &program, 
   m.cpuFeatures = program.requiredFeatures;
   m.vocabulary = kVocabulary;
   m.hidden = kHidden;
+  m.recordChannels = kHidden;
   m.numLayers = 1;
   m.context = 64;
   m.maxTokens = 24;

@@ -176,6 +176,31 @@ TEST(LoweredRows, Positions) {
         "position_scale");
 }
 
+TEST(LoweredRows, RepeatedAndRoundedPositions) {
+  check(rowsModule("%y = llm.position_embedding %batch, %p {offset = 1 : i64, period = 3 : i64} : !llm.weight<4x37> -> "
+                   "tensor<?x37xf32>",
+                   37, 37, {{"p", "4x37"}}),
+        "position_embedding");
+  check(rowsModule("%y = llm.rope_table %batch {frequencies = array<f32: 1.0, 0.3>, magnitude = 1.0 : f32, step = 2 : "
+                   "i64} : tensor<?x4xf32>",
+                   5, 4),
+        "rope_table");
+}
+
+TEST(LoweredRows, SquareMatrices) {
+  for (auto [size, iterations] : {std::pair(4, 20), std::pair(1, 3), std::pair(5, 1), std::pair(16, 4)}) {
+    std::string type = heads(size, size);
+    // Softmax and a little more: nothing is zero.
+    check(rowsModule(onHeads(size, size,
+                             "%p = llm.softmax %h : ${H}\n"
+                             "%q = llm.scale %p {factor = 1.0 : f32, offset = 0.01 : f32} : ${H}\n"
+                             "%z = llm.sinkhorn %q {iterations = " +
+                                 text(iterations) + " : i64, eps = 1.0e-6 : f32} : ${H}"),
+                     size * size, size * size),
+          "sinkhorn " + type);
+  }
+}
+
 TEST(LoweredRows, Rope) {
   for (const char *how : {"", "first = 6 : i64", "inverse", "pairing = #llm<pairing adjacent>",
                           "first = 3 : i64, inverse, pairing = #llm<pairing adjacent>"}) {
@@ -239,6 +264,18 @@ TEST(LoweredRows, Routers) {
   check(router("sparse_mixer", "", 7, 2,
                "groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = false, scale = 1.0 : f32"),
         "sparse_mixer");
+}
+
+// A table that says which experts a token has; it is read as it stands whatever the form of weights.
+TEST(LoweredRows, GivenExperts) {
+  std::string body =
+      "%c = llm.embedding %batch, %t {scale = 1.0 : f32, exact} : !llm.weight<7x3> -> tensor<?x3xf32>\n"
+      "%b = llm.clamp %c {low = 0.0 : f32, high = 8.0 : f32} : tensor<?x3xf32>\n"
+      "%w, %i = llm.router sqrt_softplus %x chosen %b {top_k = 3 : i64, groups = 1 : i64, top_groups = 1 "
+      ": i64, group_sum = 1 : i64, normalize = true, scale = 1.5 : f32, norm_eps = 1.0e-20 : f32, jitter "
+      "= 0.0 : f32} : tensor<?x9xf32> chosen tensor<?x3xf32> -> tensor<?x3xf32>\n"
+      "%y = llm.concat %w, %i : tensor<?x3xf32>, tensor<?x3xf32> -> tensor<?x6xf32>";
+  check(rowsModule(body, 9, 6, {{"t", "7x3"}}), "router");
 }
 
 // Equal scores: the lower index comes first.

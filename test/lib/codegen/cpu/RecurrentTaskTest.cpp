@@ -1,9 +1,12 @@
-// Linear attention and short convolutions as whole tasks: against the interpreted ops to the bit, states included;
-// against double precision with an error bound; and for bits that must not depend on batch, chunks, slots or workers.
+// Linear attention, short convolutions and sums over windows as whole tasks: against the interpreted ops to the bit,
+// states included; against double precision with an error bound; and for bits that must not depend on batch, chunks,
+// slots or workers.
+#include "lib/reference/RecurrentFormulas.h"
 #include "lib/reference/RecurrentKernels.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/lib/codegen/cpu/PackedWeight.h"
 #include <gtest/gtest.h>
+#include <map>
 
 using namespace llmc;
 using namespace llmc::test;
@@ -67,6 +70,30 @@ module attributes {llmc.max_tokens = 256 : i64, llmc.page_bytes = 0 : i64, llmc.
     %x = tile.alloc at 0 : !tile.rows<${X}>
     %y = tile.alloc at ${XBYTES} : !tile.rows<${Y}>
     tile.launch @convolve(%x, %w, %s, %batch, %y) : !tile.rows<${X}>, ${W}, ${S}, !llm.batch, !tile.rows<${Y}>
+    return
+  }
+})mlir";
+
+// Values, then gates, of ${PARTS} parts each.
+const char *kPool = R"mlir(
+module attributes {llmc.max_tokens = 256 : i64, llmc.page_bytes = 0 : i64, llmc.state_bytes = ${SLOT} : i64} {
+  llm.state @s : ${S} {offset = 64 : i64}
+  tile.task @pool rows(%row, %column of ${COLUMNS}) (%x: !tile.rows<${X}>, %s: ${S}, %batch: !llm.batch, %y: !tile.rows<${Y}>) {
+    %n = arith.constant ${N} : index
+    %c = arith.constant ${Y} : index
+    %at = arith.muli %column, %n : index
+    %b = arith.addi %at, %c : index
+    %d = arith.addi %b, %c : index
+    %e = arith.addi %d, %c : index
+    ${LOADS}
+    %o = tile.pool %v, %g, %s[%column], %batch[%row] {window = ${WINDOW} : i64} : tensor<${GIVEN}xf32>, ${S} -> tensor<${N}xf32>
+    tile.store %o, %y[%row, %at] : tensor<${N}xf32>, !tile.rows<${Y}>
+  }
+  func.func @step(%batch: !llm.batch) {
+    %s = llm.use_state @s : ${S}
+    %x = tile.alloc at 0 : !tile.rows<${X}>
+    %y = tile.alloc at ${XBYTES} : !tile.rows<${Y}>
+    tile.launch @pool(%x, %s, %batch, %y) : !tile.rows<${X}>, ${S}, !llm.batch, !tile.rows<${Y}>
     return
   }
 })mlir";
@@ -399,6 +426,83 @@ TEST(RecurrentTask, Convolutions) {
         expected += static_cast<double>(weight.values[static_cast<size_t>(c * taps + i)]) *
                     inputs[0][static_cast<size_t>((37 - taps + i) * channels + c)];
       ASSERT_NEAR(y[static_cast<size_t>(c)], expected, 1e-5) << "channel " << c;
+    }
+  }
+}
+
+TEST(RecurrentTask, SumsOverWindows) {
+  for (auto [channels, parts, window] : {std::tuple(32, 2, 4), std::tuple(80, 2, 3), std::tuple(48, 1, 16),
+                                         std::tuple(37, 2, 5), std::tuple(16, 1, 1)}) {
+    SCOPED_TRACE(str(channels) + " channels, " + str(parts) + " parts, windows of " + str(window));
+    Shape shape;
+    shape.state = llm::RecurrentType::get(&context(), 1, parts == 1 ? 3 : 9, channels);
+    shape.tile = shape.state.blockLanes();
+    shape.x = 2 * parts * channels;
+    shape.y = channels;
+    shape.columns = shape.state.blocksPerHead();
+    auto load = [&](const std::string &name, const std::string &at) {
+      return "%" + name + " = tile.load %x[%row, " + at + "] : !tile.rows<" + str(shape.x) + "> -> tensor<" +
+             str(shape.tile) + "xf32>\n    ";
+    };
+    std::string tile = "tensor<" + str(shape.tile) + "xf32>", both = "tensor<" + str(2 * shape.tile) + "xf32>";
+    std::string loads = load("v", "%at") + load("g", "%b");
+    if (parts == 2) {
+      loads = load("v0", "%at") + load("v1", "%b") + load("g0", "%d") + load("g1", "%e");
+      for (std::string name : {"v", "g"})
+        loads += "%" + name + " = tile.concat %" + name + "0, %" + name + "1 : " + tile + ", " + tile + " -> " + both +
+                 "\n    ";
+    }
+    std::string module = fill(kPool, {{"LOADS", loads},
+                                      {"S", shape.stateText()},
+                                      {"SLOT", str(shape.slotBytes())},
+                                      {"COLUMNS", str(shape.columns)},
+                                      {"X", str(shape.x)},
+                                      {"Y", str(channels)},
+                                      {"N", str(shape.tile)},
+                                      {"GIVEN", str(parts * shape.tile)},
+                                      {"WINDOW", str(window)},
+                                      {"XBYTES", str(strideOf(shape.x) * 4)}});
+    Rows inputs;
+    uint64_t random = 5;
+    for (int64_t length : {37, 9, 5}) {
+      inputs.emplace_back(static_cast<size_t>(length * shape.x));
+      for (size_t i = 0; i < inputs.back().size(); ++i) // gates of some size
+        inputs.back()[i] = randomFloat(random) * (static_cast<int64_t>(i) % shape.x < parts * channels ? 1.0f : 30.0f);
+    }
+    // Rows are given in order: which one it is follows from how many there were.
+    std::map<const float *, int64_t> rowsBefore;
+    auto interpreted = [&](const float *x, const reference::StateView &state, float *y) {
+      int64_t position = rowsBefore[state.memory]++;
+      std::vector<float> row(static_cast<size_t>(strideOf(shape.x)), 7.0f);
+      std::copy_n(x, shape.x, row.begin());
+      for (int64_t column = 0; column < shape.columns; ++column) {
+        auto gather = [&](int64_t first) {
+          std::vector<float> tiles;
+          for (int64_t part = 0; part < parts; ++part) {
+            auto from = row.begin() + first + part * channels + column * shape.tile;
+            tiles.insert(tiles.end(), from, from + shape.tile);
+          }
+          return tiles;
+        };
+        std::vector<float> result(static_cast<size_t>(shape.tile));
+        reference::pool(gather(0), gather(parts * channels), position % window == 0, column, state, result);
+        std::copy_n(result.begin(), std::min(shape.tile, channels - column * shape.tile), y + column * shape.tile);
+      }
+    };
+    ASSERT_NO_FATAL_FAILURE(checkProgram(module, shape, inputs, interpreted));
+    // The formula itself, for the first sequence.
+    rowsBefore.clear();
+    std::vector<float> state(static_cast<size_t>(shape.state.bytes() / 4), 0.0f), y(static_cast<size_t>(channels));
+    std::vector<float> expected(y.size());
+    std::vector<double> sums(static_cast<size_t>(shape.state.elements()));
+    for (int64_t t = 0; t < 37; ++t) {
+      std::span<const float> x(&inputs[0][static_cast<size_t>(t * shape.x)], static_cast<size_t>(shape.x));
+      interpreted(x.data(), {shape.state, state.data()}, y.data());
+      const size_t given = x.size() / 2;
+      reference::windowPoolRow(x.first(given), x.last(given), t, window, sums, expected);
+      // Values are at most 1: the error is that of exponents of up to 90 in f32.
+      for (size_t c = 0; c < y.size(); ++c)
+        ASSERT_NEAR(y[c], expected[c], 2e-5) << "row " << t << " channel " << c;
     }
   }
 }

@@ -45,6 +45,7 @@ module attributes {llmc.max_tokens = 256 : i64, llmc.page_bytes = ${PAGEBYTES} :
 
 struct Case {
   int64_t depth = 32, heads = 4, count = 8, page = 16, span = 0;
+  int64_t every = 1; // as `kv` says
   bool partials = false;
   std::string kv = "latent = 32, page = 16, panel = 1", element = "bf16";
   int64_t keyAt() const { return heads * depth; }
@@ -130,8 +131,9 @@ Rows exactRows(const Case &c, const std::vector<int64_t> &lengths) {
 std::vector<float> expectedRow(const Case &c, const std::vector<float> &x, int64_t t) {
   const float *row = &x[static_cast<size_t>(t * c.channels())];
   std::vector<double> scores;
-  for (int64_t j = 0; j <= t; ++j) {
-    const float *key = &x[static_cast<size_t>(j * c.channels() + c.keyAt())];
+  for (int64_t j = 0; j < (t + 1) / c.every; ++j) {
+    int64_t position = (j + 1) * c.every - 1;
+    const float *key = &x[static_cast<size_t>(position * c.channels() + c.keyAt())];
     double score = 0;
     for (int64_t h = 0; h < c.heads; ++h)
       score += static_cast<double>(row[c.weightsAt() + h]) *
@@ -196,6 +198,24 @@ TEST(SelectTask, SpansAndOtherCaches) {
   odd.kv = "latent = 20, page = 16, panel = 1";
   odd.heads = 3;
   check(odd);
+}
+
+TEST(SelectTask, OneRowOfSeveralPositions) {
+  Case c;
+  c.every = 4;
+  c.kv = "latent = 32, every = 4, page = 16, panel = 1";
+  check(c);
+  c.element = "f32";
+  c.count = 5;
+  c.span = 16;
+  c.partials = true;
+  c.every = 3;
+  c.kv = "latent = 32, every = 3, page = 16, panel = 1";
+  check(c);
+  c.count = 1;
+  c.every = 24;
+  c.kv = "latent = 32, every = 24, page = 16, panel = 1";
+  check(c);
 }
 
 // Codes have scales: the interpreted op knows the same scores.

@@ -105,6 +105,7 @@ void StepProgram::run(const Batch &batch, const Memory &memory, int workers) {
       context.logits = memory.logits;
       context.record = memory.record;
       context.record_rows = memory.recordRows;
+      context.record_channels = memory.recordChannels;
       context.worker = worker;
       context.num_workers = workers;
       context.barrier = [](void *state, int32_t) { static_cast<std::barrier<> *>(state)->arrive_and_wait(); };

@@ -46,7 +46,7 @@ public:
   struct Memory {
     uint8_t *weights = nullptr, *arena = nullptr, *kv = nullptr, *state = nullptr;
     float *logits = nullptr, *record = nullptr;
-    int64_t recordRows = 0;
+    int64_t recordRows = 0, recordChannels = 0;
   };
   void run(const Batch &batch, const Memory &memory, int workers);
   const cpu::CompiledProgram &compiled() const { return program; }

@@ -121,6 +121,8 @@ TEST(Dequantize, PlainNumbers) {
   EXPECT_EQ(one(TensorType::I8, "\xFE"), -2.0f);
   EXPECT_EQ(one(TensorType::U8, "\xFE"), 254.0f);
   EXPECT_EQ(one(TensorType::I16, test::littleEndian(int16_t{-300})), -300.0f);
+  EXPECT_EQ(one(TensorType::I32, test::littleEndian(int32_t{-70000})), -70000.0f);
+  EXPECT_EQ(one(TensorType::I64, test::littleEndian(int64_t{16777215})), 16777215.0f);
 }
 
 // Q8_K is no type of golden files: only ggml's dot products make it. d * q, by hand.
@@ -157,11 +159,11 @@ TEST(Dequantize, RangesThatAreRefused) {
   EXPECT_EQ(error(TensorType::Q4_0, 0, 31), "values 0 to 31 do not begin and end at Q4_0 blocks of 32");
   EXPECT_EQ(error(TensorType::Q4_0, 64, 32), "blocks 2 to 3 asked for, 2 are stored");
   EXPECT_EQ(error(TensorType::Q4_0, UINT64_MAX - 31, 32).substr(0, 6), "blocks");
-  EXPECT_EQ(error(TensorType::I32, 0, 1), "no float values for type I32");
+  EXPECT_EQ(error(TensorType::U32, 0, 1), "no float values for type U32");
   EXPECT_TRUE(dequantize(TensorType::Q4_0, bytes, 32, out).ok());
   EXPECT_TRUE(dequantize(TensorType::F32, {}, 0, {}).ok());
   EXPECT_TRUE(isDequantizable(TensorType::Q6_K));
-  EXPECT_FALSE(isDequantizable(TensorType::I64));
+  EXPECT_FALSE(isDequantizable(TensorType::U64));
 }
 
 // Group 11.
