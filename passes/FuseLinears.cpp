@@ -100,7 +100,8 @@ llm::WeightOp joinedWeight(ArrayRef<llm::WeightOp> parts, llm::WeightType type, 
   OpBuilder builder(parts.front());
   Location location = NameLoc::get(builder.getStringAttr(name));
   llm::WeightOp first = parts.front();
-  auto joined = llm::WeightOp::create(builder, location, name, type, builder.getArrayAttr(sources), first.getAddAttr());
+  auto joined = llm::WeightOp::create(builder, location, name, type, builder.getArrayAttr(sources), first.getAddAttr(),
+                                      nullptr, nullptr);
   symbols.insert(joined, Block::iterator(first));
   return joined;
 }

@@ -22,7 +22,7 @@ def Llm_Dialect : Dialect {
   let extraClassDeclaration = [{
     void registerTypes();
   }];
-  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::shard::ShardDialect"];
 }
 
 #endif // LLMC_DIALECTS_LLM_DIALECT_TD

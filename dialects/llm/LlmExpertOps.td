@@ -50,7 +50,8 @@ def Llm_ExpertLinearOp : Llm_ComputeOp<"expert_linear"> {
   let summary = "matrix product of each row with the weights of its experts";
   let description = [{
     For slot i < k of row t, e = experts[t, i]: `result[t, i, n] = sum_c x[c] * weight[e, n, c] + bias[e, n]`, x = input[t] or, when
-    the input has slots, input[t, i]. Only the experts that are named are read.
+    the input has slots, input[t, i]. Only the experts that are named are read. A
+    number outside of 0 .. E - 1 names no expert (of this rank): the slot is 0.
 
     | name    | shape                | meaning                                      |
     |---------|----------------------|----------------------------------------------|

@@ -37,17 +37,23 @@ def Llm_WeightOp : Llm_Op<"weight", [Symbol]> {
 
     What comes out is reshaped to rows of the weight.
 
+    Of a model that ranks share, a rank has a part of W: `of` is the shape of W then, and `parts` has, for each of its
+    dimensions, `array<i64: partition, begin, width, ...>`. The rank's ranges there follow each other: of each triple,
+    `begin + width * [b, e)` with [b, e) its range of that partition (of `llmc.partitions` of the module,
+    `array<i64: begin of rank 0, end of rank 0, ...>` each); partition -1 takes width elements on every rank.
+
     (C1) there is at least one source. (C2) every source is a dictionary of these entries that names a tensor.
     (C3) rows are `array<i64: begin, end>`, 0 <= begin < end. (C4) unpermute is even and positive. (C5) stack is positive
     where the name has `{expert}`, absent where it has not. (C6) dims are positive. (C7) take is a range of every
-    dimension, 0 <= begin < end, and inside of dims. (C8) order names every dimension once. (C9) map is known.
+    dimension, 0 <= begin < end, and inside of dims. (C8) order names every dimension once. (C9) map is known. (C10) there are parts where there is `of`: triples for each dimension of it, in ascending
+    order and inside of it.
     ```mlir
     llm.weight @final_norm : !llm.weight<576> from [{tensor = "model.norm.weight"} ]
     llm.weight @gate : !llm.weight<4x96x64> from [{tensor = "gate_up", dims = array<i64: 4, 96, 2, 64>, take = array<i64: 0, 4, 0, 96, 0, 1, 0, 64>} ]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Llm_WeightType>:$type, ArrayAttr:$sources,
-                       OptionalAttr<F64Attr>:$add);
+                       OptionalAttr<F64Attr>:$add, OptionalAttr<DenseI64ArrayAttr>:$of, OptionalAttr<ArrayAttr>:$parts);
   let assemblyFormat = "$sym_name `:` $type `from` $sources attr-dict";
   let hasVerifier = 1;
 }

@@ -99,6 +99,27 @@ LogicalResult verifySource(WeightOp op, Attribute source) {
   return verifyView(op, dictionary);
 }
 
+LogicalResult verifyParts(WeightOp op) {
+  if (!op.getOf() && !op.getParts())
+    return success();
+  if (!op.getOf() || !op.getParts() || op.getOf()->size() != op.getParts()->size()) // C10
+    return op.emitOpError() << "is a part of another weight, expected its shape 'of' and 'parts' for each dimension";
+  for (auto [size, dimension] : llvm::zip(*op.getOf(), *op.getParts())) {
+    auto triples = dyn_cast<DenseI64ArrayAttr>(dimension);
+    if (!triples || triples.empty() || triples.size() % 3 != 0) // C10
+      return op.emitOpError() << "has the parts " << dimension << ", expected partition, begin and width of each";
+    int64_t next = 0;
+    for (int64_t i = 0; i < triples.size(); i += 3) {
+      int64_t begin = triples[i + 1], width = triples[i + 2];
+      if (triples[i] < -1 || begin < next || width <= 0 || width > size - begin) // C10
+        return op.emitOpError() << "has a part of width " << width << " at " << begin << " of " << size
+                                << ", expected parts in ascending order and inside of the weight";
+      next = begin + width;
+    }
+  }
+  return success();
+}
+
 } // namespace
 
 LogicalResult WeightOp::verify() {
@@ -107,5 +128,5 @@ LogicalResult WeightOp::verify() {
   for (Attribute source : getSources())
     if (failed(verifySource(*this, source)))
       return failure();
-  return success();
+  return verifyParts(*this);
 }

@@ -69,7 +69,7 @@ void ModuleBuilder::declareWeights() {
       sources.push_back(weightSourceAttr(builder_, source, storageTypeOf_));
     llm::WeightOp::create(builder_, named(weight.name), weight.name,
                           llm::WeightType::get(builder_.getContext(), weight.shape), builder_.getArrayAttr(sources),
-                          weight.add != 0 ? builder_.getF64FloatAttr(weight.add) : FloatAttr());
+                          weight.add != 0 ? builder_.getF64FloatAttr(weight.add) : FloatAttr(), nullptr, nullptr);
   }
 }
 
