@@ -86,6 +86,32 @@ std::string joinedName(ArrayRef<StringRef> names) {
   return joined;
 }
 
+// Of weights below each other of which ranks have parts: the shape that all are of, and the parts of its dimensions.
+std::pair<DenseI64ArrayAttr, ArrayAttr> joinedParts(ArrayRef<llm::WeightOp> weights) {
+  if (llvm::none_of(weights, [](llm::WeightOp weight) { return weight.getParts().has_value(); }))
+    return {};
+  Builder builder(weights.front()->getContext());
+  SmallVector<int64_t> rows, of;
+  SmallVector<Attribute> parts;
+  int64_t begin = 0;
+  for (llm::WeightOp weight : weights) {
+    ArrayRef<int64_t> shape = weight.getOf() ? *weight.getOf() : cast<llm::WeightType>(weight.getType()).getShape();
+    if (!weight.getParts()) {
+      rows.append({-1, begin, shape[0]});
+    } else {
+      ArrayRef<int64_t> own = cast<DenseI64ArrayAttr>((*weight.getParts())[0]).asArrayRef();
+      for (size_t i = 0; i < own.size(); i += 3)
+        rows.append({own[i], begin + own[i + 1], own[i + 2]});
+      parts.assign(weight.getParts()->begin(), weight.getParts()->end());
+    }
+    begin += shape[0];
+    of.assign(shape.begin(), shape.end());
+  }
+  of[0] = begin;
+  parts[0] = builder.getDenseI64ArrayAttr(rows);
+  return {builder.getDenseI64ArrayAttr(of), builder.getArrayAttr(parts)};
+}
+
 // The weight symbol that is `parts` below each other, made when it does not exist yet.
 llm::WeightOp joinedWeight(ArrayRef<llm::WeightOp> parts, llm::WeightType type, SymbolTable &symbols) {
   SmallVector<StringRef> names;
@@ -98,10 +124,11 @@ llm::WeightOp joinedWeight(ArrayRef<llm::WeightOp> parts, llm::WeightType type, 
   if (auto known = symbols.lookup<llm::WeightOp>(name))
     return known;
   OpBuilder builder(parts.front());
+  auto [of, rows] = joinedParts(parts);
   Location location = NameLoc::get(builder.getStringAttr(name));
   llm::WeightOp first = parts.front();
-  auto joined = llm::WeightOp::create(builder, location, name, type, builder.getArrayAttr(sources), first.getAddAttr(),
-                                      nullptr, nullptr);
+  auto joined =
+      llm::WeightOp::create(builder, location, name, type, builder.getArrayAttr(sources), first.getAddAttr(), of, rows);
   symbols.insert(joined, Block::iterator(first));
   return joined;
 }
@@ -117,18 +144,6 @@ void joinOperands(func::CallOp call, ArrayRef<unsigned> indices, llm::WeightType
   llm::WeightOp joined = joinedWeight(parts, type, symbols);
   Value use = llm::UseWeightOp::create(builder, joined.getLoc(), type, joined.getSymName());
   call->insertOperands(call.getNumOperands(), use);
-}
-
-void eraseUnusedWeights(ModuleOp module) {
-  module.walk([](llm::UseWeightOp use) {
-    if (use->use_empty())
-      use.erase();
-  });
-  llvm::DenseSet<StringAttr> used;
-  module.walk([&](llm::UseWeightOp use) { used.insert(use.getSymbolAttr().getAttr()); });
-  for (llm::WeightOp weight : llvm::make_early_inc_range(module.getOps<llm::WeightOp>()))
-    if (!used.contains(weight.getSymNameAttr()))
-      weight.erase();
 }
 
 void fuse(const Group &group, func::FuncOp function, ArrayRef<func::CallOp> calls, SymbolTable &symbols) {
@@ -185,7 +200,7 @@ struct FuseLinears : llmc::impl::FuseLinearsPassBase<FuseLinears> {
       for (const Group &group : findGroups(function))
         fuse(group, function, calls, symbols);
     }
-    eraseUnusedWeights(getOperation());
+    eraseUnusedSymbols(getOperation());
   }
 };
 

@@ -19,4 +19,19 @@ void updateFunctionType(func::FuncOp function) {
       FunctionType::get(function.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
 }
 
+void eraseUnusedSymbols(ModuleOp module) {
+  llvm::DenseSet<StringAttr> used;
+  module.walk([&](Operation *op) {
+    if (!isa<llm::UseWeightOp, llm::UseStateOp>(op))
+      return;
+    if (op->use_empty())
+      op->erase();
+    else
+      used.insert(op->getAttrOfType<FlatSymbolRefAttr>("symbol").getAttr());
+  });
+  for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
+    if (isa<llm::WeightOp, llm::StateOp>(op) && !used.contains(SymbolTable::getSymbolName(&op)))
+      op.erase();
+}
+
 } // namespace llmc

@@ -18,4 +18,7 @@ private:
 /// Makes the function type of `function` agree with its block arguments and return operands.
 void updateFunctionType(mlir::func::FuncOp function);
 
+/// Erases weights and states that nothing reads, and the ops that would.
+void eraseUnusedSymbols(mlir::ModuleOp module);
+
 } // namespace llmc

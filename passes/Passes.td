@@ -26,6 +26,62 @@ def VerifyStatePass : Pass<"llmc-verify-state", "::mlir::ModuleOp"> {
   }];
 }
 
+def ShardModelPass : Pass<"llmc-shard-model", "::mlir::ModuleOp"> {
+  let summary = "make the program of one rank: local shapes, its layers, explicit collectives";
+  let description = [{
+    Ranks form `stages` groups of `experts` x `tensor`. A group shares every layer that it has: heads with their state, the inner channels of
+    feed-forward blocks, the vocabulary; experts are dealt out to `experts` ranks, of each of which `tensor` share every matrix.
+    What is cut follows from the operators' rules (ShardingRules.cpp), and no size needs to be a multiple of the ranks. Numerics change by
+    the order of sums only. Rank number `stage * ranks of a group + rank in the group`. Weights keep the whole weight's sources and say
+    which part is theirs. One rank: changes nothing.
+    Before:
+    ```mlir
+    llm.weight @up : !llm.weight<128x64> from [{tensor = "up"} ]
+    llm.weight @down : !llm.weight<64x128> from [{tensor = "down"} ]
+    func.func private @layer(%x: tensor<?x64xf32>, %batch: !llm.batch, %up: !llm.weight<128x64>, %down: !llm.weight<64x128>) -> tensor<?x64xf32> {
+      %h = llm.linear %x, %up : tensor<?x64xf32>, !llm.weight<128x64> -> tensor<?x128xf32>
+      %a = llm.activation silu %h : tensor<?x128xf32>
+      %y = llm.linear %a, %down : tensor<?x128xf32>, !llm.weight<64x128> -> tensor<?x64xf32>
+      return %y : tensor<?x64xf32>
+    }
+    func.func @step(%batch: !llm.batch) -> tensor<?x64xf32> {
+      %x = llm.fill %batch {value = 1.0 : f32} : tensor<?x64xf32>
+      %u = llm.use_weight @up : !llm.weight<128x64>
+      %d = llm.use_weight @down : !llm.weight<64x128>
+      %y = call @layer(%x, %batch, %u, %d) : (tensor<?x64xf32>, !llm.batch, !llm.weight<128x64>, !llm.weight<64x128>) -> tensor<?x64xf32>
+      return %y : tensor<?x64xf32>
+    }
+    ```
+    After:
+    ```mlir
+    module attributes {llmc.partitions = [array<i64: 0, 64, 64, 128>], llmc.rank = 1 : i64, llmc.ranks = 2 : i64, llmc.stage = 0 : i64, llmc.stages = 1 : i64} {
+      shard.grid @ranks(shape = 1x2)
+      llm.weight @up : !llm.weight<64x64> from [{tensor = "up"} ] {of = array<i64: 128, 64>, parts = [array<i64: 0, 0, 128>, array<i64: -1, 0, 64>]}
+      llm.weight @down : !llm.weight<64x64> from [{tensor = "down"} ] {of = array<i64: 64, 128>, parts = [array<i64: -1, 0, 64>, array<i64: 0, 0, 128>]}
+      func.func private @layer(%x: tensor<?x64xf32>, %batch: !llm.batch, %up: !llm.weight<64x64>, %down: !llm.weight<64x64>) -> tensor<?x64xf32> {
+        %h = llm.linear %x, %up : tensor<?x64xf32>, !llm.weight<64x64> -> tensor<?x64xf32>
+        %a = llm.activation silu %h : tensor<?x64xf32>
+        %y = llm.linear %a, %down : tensor<?x64xf32>, !llm.weight<64x64> -> tensor<?x64xf32>
+        %s = shard.all_reduce %y on @ranks grid_axes = [1] : tensor<?x64xf32> -> tensor<?x64xf32>
+        return %s : tensor<?x64xf32>
+      }
+      func.func @step(%batch: !llm.batch) -> tensor<?x64xf32> {
+        %x = llm.fill %batch {value = 1.0 : f32} : tensor<?x64xf32>
+        %u = llm.use_weight @up : !llm.weight<64x64>
+        %d = llm.use_weight @down : !llm.weight<64x64>
+        %y = call @layer(%x, %batch, %u, %d) : (tensor<?x64xf32>, !llm.batch, !llm.weight<64x64>, !llm.weight<64x64>) -> tensor<?x64xf32>
+        return %y : tensor<?x64xf32>
+      }
+    }
+    ```
+  }];
+  let options = [Option<"experts", "experts", "int64_t", "1", "ranks of a group that hold different experts">,
+                 Option<"tensor", "tensor", "int64_t", "1", "ranks that share every matrix">,
+                 Option<"stages", "stages", "int64_t", "1", "groups, each with its own layers">,
+                 Option<"rank", "rank", "int64_t", "0", "the rank whose program it is">];
+  let dependentDialects = ["::mlir::shard::ShardDialect"];
+}
+
 def FuseLinearsPass : Pass<"llmc-fuse-linears", "::mlir::ModuleOp"> {
   let summary = "make one matrix product of linears that read the same input";
   let description = [{

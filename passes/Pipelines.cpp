@@ -20,6 +20,11 @@ const std::vector<Phase> &phases() {
       {"import", false, [](OpPassManager &, const PhaseOptions &) {}},
       // First, on the model as its authors describe it: later passes trust that state is grown once.
       {"verify", false, [](OpPassManager &pm, const PhaseOptions &) { pm.addPass(createVerifyStatePass()); }},
+      // On the model's own operators, whose rules it follows; the parts of a rank are fused like whole weights.
+      {"shard", false,
+       [](OpPassManager &pm, const PhaseOptions &options) {
+         pm.addPass(createShardModelPass({options.grid.group.experts, options.grid.group.tensor, options.grid.stages, options.rank}));
+       }},
       // Before forms: parts of one product must get one form.
       {"fuse", true, [](OpPassManager &pm, const PhaseOptions &) { pm.addPass(createFuseLinearsPass()); }},
       // Before tasks: the form decides how a task rounds its input.

@@ -1,5 +1,6 @@
 // The phases of a compilation, in order: what `--dump-phases` writes and `--stop-after` names.
 #pragma once
+#include "lib/sharding/Grid.h"
 #include "lib/target/CpuTarget.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
@@ -16,11 +17,13 @@ struct PhaseOptions {
   int64_t kvPage = 64;               // positions
   std::string target = "host";
   int64_t maxTokens = 512; // rows of the largest step
+  sharding::Grid grid = {};
+  int64_t rank = 0; // whose program it is
   // Names of phases that are optimisations and shall not run: "fuse".
   std::vector<std::string> without;
 };
 
-/// Names in order: import, verify, fuse, forms, pages, tasks, schedule, memory.
+/// Names in order: import, verify, shard, fuse, forms, pages, tasks, schedule, memory.
 std::vector<std::string> phaseNames();
 
 /// Runs the phases over a module as the importer made it. After each one (also after "import", which runs nothing)

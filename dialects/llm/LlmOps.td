@@ -38,9 +38,9 @@ def Llm_WeightOp : Llm_Op<"weight", [Symbol]> {
     What comes out is reshaped to rows of the weight.
 
     Of a model that ranks share, a rank has a part of W: `of` is the shape of W then, and `parts` has, for each of its
-    dimensions, `array<i64: partition, begin, width, ...>`. The rank's ranges there follow each other: of each triple,
-    `begin + width * [b, e)` with [b, e) its range of that partition (of `llmc.partitions` of the module,
-    `array<i64: begin of rank 0, end of rank 0, ...>` each); partition -1 takes width elements on every rank.
+    dimensions, `array<i64: partition, begin, size, ...>`. The rank's ranges there follow each other: of each triple,
+    `begin + [b, e)` with [b, e) its range of that partition of `size` elements (of `llmc.partitions` of the module,
+    `array<i64: begin of rank 0, end of rank 0, ...>` each); partition -1 is all of them on every rank.
 
     (C1) there is at least one source. (C2) every source is a dictionary of these entries that names a tensor.
     (C3) rows are `array<i64: begin, end>`, 0 <= begin < end. (C4) unpermute is even and positive. (C5) stack is positive

@@ -107,7 +107,7 @@ LogicalResult verifyParts(WeightOp op) {
   for (auto [size, dimension] : llvm::zip(*op.getOf(), *op.getParts())) {
     auto triples = dyn_cast<DenseI64ArrayAttr>(dimension);
     if (!triples || triples.empty() || triples.size() % 3 != 0) // C10
-      return op.emitOpError() << "has the parts " << dimension << ", expected partition, begin and width of each";
+      return op.emitOpError() << "has the parts " << dimension << ", expected partition, begin and size of each";
     int64_t next = 0;
     for (int64_t i = 0; i < triples.size(); i += 3) {
       int64_t begin = triples[i + 1], width = triples[i + 2];

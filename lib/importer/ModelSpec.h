@@ -24,6 +24,8 @@ struct WeightSpec {
   std::vector<int64_t> shape; // linear: [out, in]; experts: [experts, out, in]
   std::vector<WeightSource> sources;
   double add = 0.0;
+  // The ranges [begin, end) of each dimension that one rank of several has; empty: everything.
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> taken = {};
 };
 
 // Angles of rotary position embedding: pair i of a head turns by position * frequencies[i]. Pairs are (i, i + width/2)

@@ -18,14 +18,14 @@ FailureOr<std::shared_ptr<const Matrix>> MemoryWeights::weight(WeightOp op) {
   return found->second;
 }
 
-FailureOr<LlmInterpreter> LlmInterpreter::create(ModuleOp module, WeightProvider &weights) {
+FailureOr<LlmInterpreter> LlmInterpreter::create(ModuleOp module, WeightProvider &weights, Collectives *collectives) {
   auto step = module.lookupSymbol<func::FuncOp>("step");
   if (!step || step.isExternal())
     return module.emitError() << "module has no function @step with a body";
   if (step.getNumArguments() != 1 || !isa<BatchType>(step.getArgumentTypes()[0]) || step.getNumResults() != 1 ||
       !isRowsType(step.getResultTypes()[0]))
     return step.emitError() << "@step is " << step.getFunctionType() << ", expected (!llm.batch) -> rows of logits";
-  return LlmInterpreter(module, weights);
+  return LlmInterpreter(module, weights, collectives);
 }
 
 FailureOr<StepOutput> LlmInterpreter::step(const StepInput &input) {
@@ -123,8 +123,8 @@ LogicalResult LlmStep::execute(Operation &op, Frame &frame) {
             FusedLinearOp, ActivationOp, GatedActivationOp, XieluOp, AddOp, MultiplyOp, ScaleOp, AffineOp, ClampOp,
             SoftcapOp, SoftmaxOp, SinkhornOp, SliceOp, ConcatOp, RepeatHeadsOp, PositionScaleOp, SelectRowsOp, RecordOp,
             SplitHeadsOp, MergeHeadsOp, RopeTableOp, RopeOp, KvAppendOp, AttentionOp, SelectPositionsOp, RouterOp,
-            ExpertLinearOp, HeadLinearOp, CombineOp, ShortConvOp, WindowPoolOp, LinearAttentionOp>(
-          [&](auto known) { return evaluate(known, frame); })
+            ExpertLinearOp, HeadLinearOp, CombineOp, ShortConvOp, WindowPoolOp, LinearAttentionOp, FillOp, shard::AllReduceOp,
+            AllGatherOp, SendOp, ReceiveOp>([&](auto known) { return evaluate(known, frame); })
       .Default([](Operation *unknown) { return unknown->emitOpError() << "has no reference implementation"; });
 }
 

@@ -8,6 +8,10 @@
 #include <optional>
 #include <string>
 
+namespace llmc {
+class Collectives;
+} // namespace llmc
+
 namespace llmc::reference {
 
 /// Where weights come from: their numbers as the model defines them, sources, transforms and sum applied. A weight [C]
@@ -46,8 +50,10 @@ struct StepOutput {
 /// chunks or token by token.
 class LlmInterpreter {
 public:
-  /// Keeps references to both; the module must not change while the interpreter lives.
-  static mlir::FailureOr<LlmInterpreter> create(mlir::ModuleOp module, WeightProvider &weights);
+  /// Keeps references to all; the module must not change while the interpreter lives. A module of one of several ranks
+  /// exchanges rows through `collectives`.
+  static mlir::FailureOr<LlmInterpreter> create(mlir::ModuleOp module, WeightProvider &weights,
+                                                Collectives *collectives = nullptr);
 
   /// Runs @step. After a failure (an error at the op that caused it) the sequences are as before.
   mlir::FailureOr<StepOutput> step(const StepInput &input);
@@ -70,10 +76,12 @@ private:
     std::map<std::string, Recurrent> recurrent;
   };
 
-  LlmInterpreter(mlir::ModuleOp module, WeightProvider &weights) : module(module), weights(&weights) {}
+  LlmInterpreter(mlir::ModuleOp module, WeightProvider &weights, Collectives *collectives)
+      : module(module), weights(&weights), collectives(collectives) {}
 
   mlir::ModuleOp module;
   WeightProvider *weights;
+  Collectives *collectives;
   std::vector<Sequence> sequences;
 };
 

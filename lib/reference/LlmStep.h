@@ -2,6 +2,7 @@
 // ops by group.
 #pragma once
 #include "lib/reference/LlmInterpreter.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include <map>
 #include <set>
@@ -72,6 +73,15 @@ private:
   Result evaluate(llm::ExpertLinearOp op, Frame &frame);
   Result evaluate(llm::HeadLinearOp op, Frame &frame);
   Result evaluate(llm::CombineOp op, Frame &frame);
+
+  // StepCollectiveOps.cpp
+  Result evaluate(llm::FillOp op, Frame &frame);
+  Result evaluate(mlir::shard::AllReduceOp op, Frame &frame);
+  Result evaluate(llm::AllGatherOp op, Frame &frame);
+  Result evaluate(llm::SendOp op, Frame &frame);
+  Result evaluate(llm::ReceiveOp op, Frame &frame);
+  mlir::FailureOr<Matrix> exchange(mlir::Operation *op, int64_t kind, const Matrix *input, int64_t resultColumns,
+                                   int64_t stage = 0, mlir::ArrayAttr segments = {});
 
   // StepRecurrentOps.cpp
   Result evaluate(llm::ShortConvOp op, Frame &frame);

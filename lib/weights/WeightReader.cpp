@@ -38,13 +38,40 @@ Status checkRows(const WeightSource &source, std::span<const int64_t> shape, int
                        (rowLength == 1 ? " element" : " elements"));
 }
 
+// What `rank` has of a dimension, of which `triples` say partition, begin and size of each part.
+std::vector<std::pair<int64_t, int64_t>> rangesOf(llvm::ArrayRef<int64_t> triples, mlir::ArrayAttr partitions,
+                                                  int64_t rank) {
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (size_t i = 0; i + 2 < triples.size(); i += 3) {
+    int64_t begin = triples[i + 1], end = begin + triples[i + 2];
+    if (triples[i] >= 0) {
+      auto flat = llvm::cast<mlir::DenseI64ArrayAttr>(partitions[static_cast<unsigned>(triples[i])]).asArrayRef();
+      end = begin + flat[static_cast<size_t>(2 * rank + 1)];
+      begin += flat[static_cast<size_t>(2 * rank)];
+    }
+    if (begin < end)
+      ranges.emplace_back(begin, end);
+  }
+  return ranges;
+}
+
 } // namespace
 
 WeightRecipe recipeOf(llm::WeightOp weight) {
+  auto rank = weight->getParentOfType<mlir::ModuleOp>()->getAttrOfType<mlir::IntegerAttr>("llmc.rank");
+  return recipeOf(weight, rank ? rank.getInt() : 0);
+}
+
+WeightRecipe recipeOf(llm::WeightOp weight, int64_t rank) {
   WeightRecipe recipe;
   recipe.name = weight.getSymName().str();
-  auto shape = llvm::cast<llm::WeightType>(weight.getType()).getShape();
+  auto shape = weight.getOf() ? *weight.getOf() : llvm::cast<llm::WeightType>(weight.getType()).getShape();
   recipe.shape.assign(shape.begin(), shape.end());
+  if (weight.getParts())
+    for (auto triples : weight.getParts()->getAsRange<mlir::DenseI64ArrayAttr>())
+      recipe.taken.push_back(
+          rangesOf(triples.asArrayRef(),
+                   weight->getParentOfType<mlir::ModuleOp>()->getAttrOfType<mlir::ArrayAttr>("llmc.partitions"), rank));
   recipe.add = weight.getAdd() ? weight.getAdd()->convertToDouble() : 0.0;
   // The verifier has checked names and types of the entries.
   for (auto entries : weight.getSources().getAsRange<mlir::DictionaryAttr>()) {
@@ -84,7 +111,55 @@ StatusOr<WeightReader> WeightReader::open(const WeightRecipe &recipe, const Tens
   if (reader.rowsPerMatrix_ != rows)
     return Status::error(where + " has " + std::to_string(rows) + " rows, but its sources have " +
                          std::to_string(reader.rowsPerMatrix_) + " together");
+  auto take = [&](Taken &taken, size_t dimension, int64_t size) {
+    StatusOr<Taken> found = takenOf(recipe, dimension, size);
+    if (!found.ok())
+      return found.status().inside(where);
+    taken = std::move(*found);
+    return Status();
+  };
+  if (!recipe.taken.empty() && recipe.taken.size() != rank)
+    return Status::error(where + " has " + std::to_string(rank) + " dimensions, but parts of " +
+                         std::to_string(recipe.taken.size()) + " are taken");
+  LLMC_RETURN_IF_ERROR(take(reader.taken_.stack, rank == 3 ? 0 : 3, reader.numStacked_));
+  LLMC_RETURN_IF_ERROR(take(reader.taken_.rows, rank == 3 ? 1 : 0, rows));
+  LLMC_RETURN_IF_ERROR(take(reader.taken_.columns, rank > 1 ? rank - 1 : 3, reader.rowLength_));
   return reader;
+}
+
+// A dimension that the weight does not have is taken whole.
+StatusOr<WeightReader::Taken> WeightReader::takenOf(const WeightRecipe &recipe, size_t dimension, int64_t size) {
+  Taken taken{{{0, size}}, size, true};
+  if (dimension >= recipe.taken.size())
+    return taken;
+  taken = {recipe.taken[dimension], 0, false};
+  int64_t last = 0;
+  for (auto [begin, end] : taken.ranges) {
+    if (begin < last || begin >= end || end > size)
+      return Status::error("takes " + std::to_string(begin) + " to " + std::to_string(end) + " of dimension " +
+                           std::to_string(dimension) + ", which has " + std::to_string(size));
+    taken.size += end - begin;
+    last = end;
+  }
+  if (taken.size == 0)
+    return Status::error("takes nothing of dimension " + std::to_string(dimension));
+  taken.isAll = taken.size == size;
+  return taken;
+}
+
+int64_t WeightReader::Taken::at(int64_t index) const {
+  for (auto [begin, end] : ranges) {
+    if (index < end - begin)
+      return begin + index;
+    index -= end - begin;
+  }
+  return -1; // no caller asks for more than there is
+}
+
+int64_t WeightReader::wholeRow(int64_t row) const {
+  if (taken_.stack.isAll && taken_.rows.isAll)
+    return row;
+  return taken_.stack.at(row / taken_.rows.size) * rowsPerMatrix_ + taken_.rows.at(row % taken_.rows.size);
 }
 
 Status WeightReader::addSource(const WeightSource &source, const TensorReader &tensors, size_t rank) {
@@ -139,11 +214,20 @@ WeightReader::Place WeightReader::placeOf(int64_t row) const {
 }
 
 TensorType WeightReader::typeOf(int64_t row) const {
-  Place place = placeOf(row);
+  Place place = placeOf(wholeRow(row));
   return place.source->types[static_cast<size_t>(place.tensor)];
 }
 
-bool WeightReader::isStoredRow(int64_t row) const { return add_ == 0.0 && placeOf(row).source->isStored; }
+bool WeightReader::isStoredRow(int64_t row) const {
+  Place place = placeOf(wholeRow(row));
+  if (add_ != 0.0 || !place.source->isStored)
+    return false;
+  // Part of a row is stored where it is one run of whole blocks.
+  const Taken &columns = taken_.columns;
+  int64_t block = infoOf(place.source->types[static_cast<size_t>(place.tensor)]).blockValues;
+  return columns.isAll ||
+         (columns.ranges.size() == 1 && columns.ranges[0].first % block == 0 && columns.ranges[0].second % block == 0);
+}
 
 size_t WeightReader::runLength(std::span<const int64_t> rows) const {
   int64_t inMatrix = rows[0] % rowsPerMatrix_, end = rows[0] - inMatrix + placeOf(rows[0]).source->end;
@@ -220,37 +304,81 @@ Status WeightReader::readRun(int64_t row, int64_t count, float *out) const {
   return {};
 }
 
+Status WeightReader::readColumns(int64_t row, int64_t begin, int64_t count, float *out) const {
+  Place place = placeOf(row);
+  const std::string &tensor = place.source->tensors[static_cast<size_t>(place.tensor)];
+  for (int64_t index = place.index + begin, end = index + count; index < end;) {
+    auto [at, length] = place.source->view.runAt(index);
+    length = std::min(length, end - index);
+    LLMC_RETURN_IF_ERROR(tensors_->readValues(tensor, at, length, out));
+    index += length;
+    out += length;
+  }
+  return {};
+}
+
+// Only what is taken is read, but where a row's length matters.
+Status WeightReader::readTakenColumns(int64_t row, float *out) const {
+  const Source &source = *placeOf(row).source;
+  float *to = out;
+  if (source.map == llm::WeightMap::UnitRows || source.transposed.applies()) {
+    std::vector<float> whole(static_cast<size_t>(rowLength_));
+    LLMC_RETURN_IF_ERROR(readRun(row, 1, whole.data()));
+    for (auto [begin, end] : taken_.columns.ranges)
+      to = std::copy(whole.begin() + begin, whole.begin() + end, to);
+    return {};
+  }
+  for (auto [begin, end] : taken_.columns.ranges) {
+    LLMC_RETURN_IF_ERROR(readColumns(row, begin, end - begin, to));
+    to += end - begin;
+  }
+  finish(source, {out, static_cast<size_t>(taken_.columns.size)});
+  return {};
+}
+
 Status WeightReader::readRows(std::span<const int64_t> rows, float *out) const {
-  for (size_t i = 0; i < rows.size();) {
-    float *target = out + static_cast<int64_t>(i) * rowLength_;
-    if (rows[i] < 0) {
-      std::fill_n(target, rowLength_, 0.0f);
+  std::vector<int64_t> whole;
+  for (int64_t row : rows) {
+    if (row >= numRows())
+      return Status::error("weight '" + name_ + "' has " + std::to_string(numRows()) + " rows, row " +
+                           std::to_string(row) + " is asked for");
+    whole.push_back(row < 0 ? row : wholeRow(row));
+  }
+  for (size_t i = 0; i < whole.size();) {
+    float *target = out + static_cast<int64_t>(i) * rowLength();
+    if (whole[i] < 0) {
+      std::fill_n(target, rowLength(), 0.0f);
       ++i;
       continue;
     }
-    if (rows[i] >= numRows())
-      return Status::error("weight '" + name_ + "' has " + std::to_string(numRows()) + " rows, row " +
-                           std::to_string(rows[i]) + " is asked for");
-    size_t run = runLength(rows.subspan(i));
-    LLMC_RETURN_IF_ERROR(readRun(rows[i], static_cast<int64_t>(run), target).inside("weight '" + name_ + "'"));
+    size_t run = taken_.columns.isAll ? runLength(std::span(whole).subspan(i)) : 1;
+    Status read = taken_.columns.isAll ? readRun(whole[i], static_cast<int64_t>(run), target)
+                                       : readTakenColumns(whole[i], target);
+    LLMC_RETURN_IF_ERROR(read.inside("weight '" + name_ + "'"));
     i += run;
   }
   return {};
 }
 
 Status WeightReader::readBlocks(std::span<const int64_t> rows, size_t rowBytes, uint8_t *out) const {
-  for (size_t i = 0; i < rows.size();) {
-    if (rows[i] < 0) {
+  std::vector<int64_t> whole;
+  for (int64_t row : rows)
+    whole.push_back(row < 0 ? row : wholeRow(row));
+  for (size_t i = 0; i < whole.size();) {
+    if (whole[i] < 0) {
       ++i;
       continue;
     }
-    Place place = placeOf(rows[i]);
+    Place place = placeOf(whole[i]);
     const Source &source = *place.source;
-    auto [at, length] = source.view.runAt(place.index);
-    // Rows of one run of one tensor in one piece.
-    size_t run = std::min(runLength(rows.subspan(i)), static_cast<size_t>(std::max<int64_t>(length / rowLength_, 1)));
+    auto [at, length] = source.view.runAt(place.index + taken_.columns.ranges[0].first);
+    // Whole rows of one run of one tensor in one piece.
+    size_t run = 1;
+    if (taken_.columns.isAll)
+      run = std::min(runLength(std::span(whole).subspan(i)),
+                     static_cast<size_t>(std::max<int64_t>(length / rowLength_, 1)));
     Status read = tensors_->readBlocks(source.tensors[static_cast<size_t>(place.tensor)], at,
-                                       static_cast<int64_t>(run) * rowLength_, {out + i * rowBytes, run * rowBytes});
+                                       static_cast<int64_t>(run) * rowLength(), {out + i * rowBytes, run * rowBytes});
     if (!read.ok())
       return read.inside("weight '" + name_ + "'");
     i += run;

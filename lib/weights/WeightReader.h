@@ -11,6 +11,8 @@ namespace llmc {
 // A verified llm.weight without its packed form.
 using WeightRecipe = WeightSpec;
 WeightRecipe recipeOf(llm::WeightOp weight);
+// Of another rank of the group than the module is for: its part of the same weight.
+WeightRecipe recipeOf(llm::WeightOp weight, int64_t rank);
 
 class WeightReader {
 public:
@@ -19,9 +21,9 @@ public:
   static StatusOr<WeightReader> open(const WeightRecipe &recipe, const TensorReader &tensors);
 
   const std::string &name() const { return name_; }
-  // Of all matrices of a stack, one behind the other.
-  int64_t numRows() const { return numStacked_ * rowsPerMatrix_; }
-  int64_t rowLength() const { return rowLength_; }
+  // Of all matrices of a stack, one behind the other; of what is taken of them.
+  int64_t numRows() const { return taken_.stack.size * taken_.rows.size; }
+  int64_t rowLength() const { return taken_.columns.size; }
 
   // f32 rows in the order of the list, rowLength() apart; a negative row is all zero.
   Status readRows(std::span<const int64_t> rows, float *out) const;
@@ -43,12 +45,25 @@ private:
     bool isStored;      // rows are runs of the tensors
     std::optional<llm::WeightMap> map;
   };
+  // Ranges of a dimension, one behind the other.
+  struct Taken {
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    int64_t size = 0;
+    bool isAll = true;
+    int64_t at(int64_t index) const; // the element that is number `index` of what is taken
+  };
+  static StatusOr<Taken> takenOf(const WeightRecipe &recipe, size_t dimension, int64_t size);
   // An element of a source, counted over all its tensors.
   struct Place {
     const Source *source;
     int64_t tensor, index;
   };
   Place placeOf(int64_t row) const;
+  // The row of the whole weight that is row `row` of what is taken.
+  int64_t wholeRow(int64_t row) const;
+  // Columns [begin, begin + count) of one row of the whole weight.
+  Status readColumns(int64_t row, int64_t begin, int64_t count, float *out) const;
+  Status readTakenColumns(int64_t row, float *out) const;
   // How many of `rows` from the first on, which is none below 0, follow each other in one source.
   size_t runLength(std::span<const int64_t> rows) const;
   Status readRun(int64_t row, int64_t count, float *out) const;
@@ -59,7 +74,10 @@ private:
   const TensorReader *tensors_ = nullptr;
   std::string name_;
   std::vector<Source> sources_;
-  int64_t numStacked_ = 1, rowsPerMatrix_ = 0, rowLength_ = 0;
+  int64_t numStacked_ = 1, rowsPerMatrix_ = 0, rowLength_ = 0; // of the whole weight
+  struct {
+    Taken stack, rows, columns;
+  } taken_;
   double add_ = 0.0;
 };
 

@@ -8,7 +8,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<llmc::llm::LlmDialect, llmc::tile::TileDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect,
-                  mlir::math::MathDialect>();
+                  mlir::math::MathDialect, mlir::shard::ShardDialect>();
   llmc::registerLlmcPasses();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();

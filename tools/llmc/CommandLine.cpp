@@ -33,6 +33,12 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
       ->capture_default_str();
   app.add_option("--kv", options.kv, "element type of the KV cache (default: f32 with --weights f32, else bf16)")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "int8"}));
+  auto ranks = [&](const char *flag, int64_t &count, const char *what) {
+    app.add_option(flag, count, what)->check(CLI::Range(1, 65536))->capture_default_str();
+  };
+  ranks("--tensor", options.grid.group.tensor, "ranks that share every matrix");
+  ranks("--experts", options.grid.group.experts, "ranks that hold different experts; each is --tensor ranks");
+  ranks("--pipeline", options.grid.stages, "stages of layers, one after the other; each is --experts x --tensor ranks");
   app.add_option("--max-tokens", options.maxTokens, "rows per step")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

@@ -1,6 +1,7 @@
 // Options and entry points of llmc's commands. Each returns the exit code: 0 done, 1 input or environment at fault,
 // 2 wrong usage, 3 a check failed, 70 a bug of ours.
 #pragma once
+#include "lib/sharding/Grid.h"
 #include "runtime/support/Status.h"
 #include "tools/llmc-run/RunCommand.h"
 #include <cstdint>
@@ -26,6 +27,8 @@ struct CompileOptions {
   std::string kv; // f32, bf16, f16 or int8; empty: f32 with --weights f32, else bf16
   int64_t maxTokens = 512, maxSequences = 16;
   int64_t context = 0; // 0: the model's, at most 8192
+  sharding::Grid grid = {};
+  int64_t rank = 0; // whose program is made
   bool emulate = false;
   std::string dumpPhases, stopAfter;
   std::vector<std::string> without;

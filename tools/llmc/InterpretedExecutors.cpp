@@ -4,6 +4,8 @@
 #include "lib/weights/ModelTensors.h"
 #include "lib/weights/Pack.h"
 #include "lib/weights/WeightReader.h"
+#include "runtime/collective/Collectives.h"
+#include "runtime/collective/SimulatedRanks.h"
 #include "runtime/engine/BatchArrays.h"
 #include "tools/llmc/Diagnostics.h"
 #include "tools/llmc/Executors.h"
@@ -150,16 +152,17 @@ Status checkIds(const Model &model, const Sequences &sequences) {
 
 } // namespace
 
-StatusOr<std::vector<SequenceLogits>> referenceLogits(const Model &model, const CompileOptions &compile,
-                                                      const Sequences &sequences, const ExecutorOptions &options) {
-  LLMC_RETURN_IF_ERROR(checkIds(model, sequences));
-  CompileOptions phases = compile;
-  phases.stopAfter = "verify";
-  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, phases));
+namespace {
+
+// What one rank computes; `collectives` is null where there is one.
+StatusOr<std::vector<SequenceLogits>> referenceLogitsOf(const Model &model, const CompileOptions &compile,
+                                                        const Sequences &sequences, const ExecutorOptions &options,
+                                                        Collectives *collectives) {
+  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, compile));
   DiagnosticCollector diagnostics(lowered.context.get(), compile.verbose);
   ModelTensors tensors(model.files);
   ModelWeights weights(tensors);
-  auto interpreter = reference::LlmInterpreter::create(*lowered.module, weights);
+  auto interpreter = reference::LlmInterpreter::create(*lowered.module, weights, collectives);
   if (failed(interpreter))
     return diagnostics.status("the reference interpreter refused the module");
   std::vector<SequenceLogits> results(sequences.size());
@@ -187,6 +190,48 @@ StatusOr<std::vector<SequenceLogits>> referenceLogits(const Model &model, const 
   for (size_t s = 0; options.states && s < sequences.size(); ++s)
     results[s].states = interpreter->stateOf(s);
   return results;
+}
+
+// Every stage records its own layers; of the last rank of each group, all have the same.
+void takeRecords(std::vector<SequenceLogits> &into, const std::vector<SequenceLogits> &from) {
+  for (size_t s = 0; s < into.size(); ++s) {
+    into[s].records.resize(std::max(into[s].records.size(), from[s].records.size()));
+    for (size_t index = 0; index < from[s].records.size(); ++index)
+      if (from[s].records[index].rows > 0)
+        into[s].records[index] = from[s].records[index];
+  }
+}
+
+} // namespace
+
+StatusOr<std::vector<SequenceLogits>> referenceLogits(const Model &model, const CompileOptions &compile,
+                                                      const Sequences &sequences, const ExecutorOptions &options) {
+  LLMC_RETURN_IF_ERROR(checkIds(model, sequences));
+  CompileOptions phases = compile;
+  phases.stopAfter = "shard";
+  if (compile.grid.ranks() == 1)
+    return referenceLogitsOf(model, phases, sequences, options, nullptr);
+  if (options.states)
+    return Status::error("--state is of one rank; states of several are parts of it");
+  auto ranks = static_cast<size_t>(compile.grid.ranks());
+  std::vector<std::vector<SequenceLogits>> results(ranks);
+  SimulatedRanks simulated(
+      {static_cast<int32_t>(compile.grid.stages), static_cast<int32_t>(compile.grid.group.ranks())});
+  LLMC_RETURN_IF_ERROR(simulated.run([&](Transport &transport) -> Status {
+    CompileOptions own = phases;
+    own.rank = transport.number();
+    Collectives collectives(transport);
+    LLMC_ASSIGN_OR_RETURN(results[static_cast<size_t>(own.rank)],
+                          referenceLogitsOf(model, own, sequences, options, &collectives));
+    return {};
+  }));
+  for (size_t rank = 1; rank < ranks; ++rank) {
+    for (size_t s = 0; s < sequences.size(); ++s)
+      if (results[rank][s].logits.values != results[0][s].logits.values)
+        return Status::error("rank " + std::to_string(rank) + " computed other logits than rank 0");
+    takeRecords(results[0], results[rank]);
+  }
+  return std::move(results[0]);
 }
 
 StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const CompileOptions &compile,

@@ -19,7 +19,7 @@ namespace {
 
 std::unique_ptr<MLIRContext> makeContext() {
   DialectRegistry registry;
-  registry.insert<llm::LlmDialect, tile::TileDialect, func::FuncDialect>();
+  registry.insert<llm::LlmDialect, tile::TileDialect, func::FuncDialect, shard::ShardDialect>();
   cpu::registerCodegenDialects(registry);
   auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
@@ -34,6 +34,8 @@ PhaseOptions phaseOptions(const CompileOptions &options) {
   phases.target = options.target;
   phases.maxTokens = options.maxTokens;
   phases.without = options.without;
+  phases.grid = options.grid;
+  phases.rank = options.rank;
   return phases;
 }
 

@@ -1,0 +1,627 @@
+// Local shapes and explicit collectives: every function is rewritten for one rank by the sharding rules of its
+// operators.
+#include "dialects/llm/LlmDialect.h"
+#include "dialects/llm/LlmShapes.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "passes/LayerCalls.h"
+#include "passes/Passes.h"
+#include "passes/ShardingRules.h"
+#include "passes/SplitStages.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace llmc {
+#define GEN_PASS_DEF_SHARDMODELPASS
+#include "passes/Passes.h.inc"
+} // namespace llmc
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::llm;
+using sharding::Dimension;
+using sharding::Dimensions;
+using sharding::Range;
+
+namespace {
+
+constexpr StringLiteral gridName = "ranks";
+constexpr shard::GridAxis groupAxis = 1;
+
+// The partitions of a module, each once, and the weights that are parts by them.
+class Symbols {
+public:
+  Symbols(ModuleOp module, size_t rank) : module(module), table(module), rank(rank) {}
+
+  // The weight behind `use` becomes the part that `dimensions` say: another symbol where others use another part.
+  void take(UseWeightOp use, Dimensions &axes, ArrayRef<Dimension> dimensions);
+  // Every user of a state must cut it alike.
+  LogicalResult take(UseStateOp use, Type type);
+  // The number of the first expert of every rank, negated, as a weight of one element.
+  std::string firstExpert(const sharding::Partition &partition);
+  void finish();
+
+private:
+  int64_t indexOf(const sharding::Partition &partition);
+  ArrayAttr partsOf(Dimensions &axes, ArrayRef<Dimension> dimensions);
+
+  ModuleOp module;
+  SymbolTable table;
+  size_t rank;
+  std::vector<sharding::Partition> partitions;
+  llvm::DenseSet<StringAttr> decided;
+};
+
+// What a rank has of a value where it is not simply the value's part.
+enum class Holds {
+  Part,
+  Sum,       // a term of the sum over ranks
+  Slots,     // the slots of its experts, zeros elsewhere
+  DirtySlots // the slots of its experts, anything elsewhere
+};
+
+class FunctionSharder {
+public:
+  FunctionSharder(func::FuncOp function, const sharding::Group &group, size_t rank, Symbols &symbols)
+      : function(function), dimensions(function), group(group), rank(rank), symbols(symbols) {
+    dimensions.axes().decide(group);
+  }
+  LogicalResult run(ArrayRef<func::CallOp> calls, const llvm::StringMap<SmallVector<Type>> &argumentTypes);
+  // Types of the arguments, null for those that this rank has nothing of.
+  SmallVector<Type> localArgumentTypes();
+  FunctionDimensions &rules() { return dimensions; }
+
+private:
+  LogicalResult rewrite(Operation &op);
+  bool wantsWhole(OpOperand &operand);
+  bool takesSums(Operation *op);
+  Value reduced(Value value);
+  Value gathered(Value value);
+  Value batch();
+  Type localType(Value value);
+  bool isAbsent(Value value) { return !localType(value); }
+  void sliceResult(Operation *op, Value whole);
+  Value localExperts(ExpertLinearOp op);
+  Holds holdsOf(Value value) {
+    auto known = holds.find(value);
+    return known == holds.end() ? Holds::Part : known->second;
+  }
+
+  func::FuncOp function;
+  FunctionDimensions dimensions;
+  sharding::Group group;
+  size_t rank;
+  Symbols &symbols;
+  llvm::DenseMap<Value, Type> wholeTypes; // of values whose type is local already
+  llvm::DenseMap<Value, Holds> holds;
+  llvm::DenseMap<Value, Value> reducedOf, gatheredOf, localExpertsOf;
+  SmallVector<std::pair<BlockArgument, std::string>> newWeights; // arguments, and the symbols that calls pass
+  SmallVector<Operation *> absentOps;
+};
+
+//===-- symbols
+//-----------------------------------------------------------------------------------------------------===//
+
+int64_t Symbols::indexOf(const sharding::Partition &partition) {
+  auto known = llvm::find(partitions, partition);
+  if (known == partitions.end())
+    known = partitions.insert(known, partition);
+  return known - partitions.begin();
+}
+
+ArrayAttr Symbols::partsOf(Dimensions &axes, ArrayRef<Dimension> dimensions) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> all;
+  for (const Dimension &dimension : dimensions) {
+    SmallVector<int64_t> triples;
+    int64_t begin = 0;
+    for (const Dimensions::Part &part : axes.partsOf(dimension)) {
+      triples.append({part.partition ? indexOf(*part.partition) : -1, begin, part.size});
+      begin += part.size;
+    }
+    all.push_back(builder.getDenseI64ArrayAttr(triples));
+  }
+  return builder.getArrayAttr(all);
+}
+
+void Symbols::take(UseWeightOp use, Dimensions &axes, ArrayRef<Dimension> dimensions) {
+  auto weight = table.lookup<WeightOp>(use.getSymbol());
+  SmallVector<int64_t> local, of;
+  for (const Dimension &dimension : dimensions) {
+    local.push_back(axes.localSize(dimension, rank));
+    of.push_back(axes.sizeOf(dimension));
+  }
+  auto type = WeightType::get(module.getContext(), local);
+  bool isPart = llvm::any_of(dimensions, [&](const Dimension &dimension) { return axes.isCut(dimension); });
+  ArrayAttr parts = isPart ? partsOf(axes, dimensions) : ArrayAttr();
+  if (decided.contains(weight.getSymNameAttr()) && weight.getPartsAttr() != parts) {
+    // Whoever wants it cut otherwise gets a symbol of its own, the same one for all that cut it so.
+    for (int copy = 2;; ++copy) {
+      std::string name = (weight.getSymName() + "." + Twine(copy)).str();
+      auto other = table.lookup<WeightOp>(name);
+      if (!other) {
+        other = cast<WeightOp>(weight->clone());
+        other.setSymName(name);
+        other.removeOfAttr();
+        other.removePartsAttr();
+        table.insert(other, std::next(Block::iterator(weight)));
+      } else if (other.getPartsAttr() != parts) {
+        continue;
+      }
+      weight = other;
+      break;
+    }
+  }
+  decided.insert(weight.getSymNameAttr());
+  weight.setType(type);
+  if (parts) {
+    weight.setOf(of);
+    weight.setPartsAttr(parts);
+  }
+  use.setSymbol(weight.getSymName());
+  use.getResult().setType(type);
+}
+
+LogicalResult Symbols::take(UseStateOp use, Type type) {
+  auto state = table.lookup<StateOp>(use.getSymbol());
+  if (decided.contains(state.getSymNameAttr()) && state.getType() != type)
+    return use.emitOpError() << "is cut as " << type << " here and as " << state.getType() << " by another layer";
+  decided.insert(state.getSymNameAttr());
+  state.setType(type);
+  use.getResult().setType(type);
+  return success();
+}
+
+std::string Symbols::firstExpert(const sharding::Partition &partition) {
+  std::string numbers;
+  sharding::Partition each;
+  for (auto [i, range] : llvm::enumerate(partition)) {
+    numbers += (i ? "," : "") + std::to_string(-range.begin);
+    each.push_back({static_cast<int64_t>(i), static_cast<int64_t>(i) + 1});
+  }
+  std::string name = "first_expert." + std::to_string(indexOf(partition));
+  if (table.lookup(name))
+    return name;
+  OpBuilder builder(module.getContext());
+  auto source = builder.getDictionaryAttr(
+      {builder.getNamedAttr("tensor", builder.getStringAttr("constant [" + numbers + "] 1"))});
+  auto ranks = static_cast<int64_t>(partition.size());
+  auto weight = WeightOp::create(builder, module.getLoc(), name, WeightType::get(module.getContext(), {1}),
+                                 builder.getArrayAttr({source}), FloatAttr(), builder.getDenseI64ArrayAttr({ranks}),
+                                 builder.getArrayAttr({builder.getDenseI64ArrayAttr({indexOf(each), 0, ranks})}));
+  table.insert(weight, module.getBody()->begin());
+  decided.insert(weight.getSymNameAttr());
+  return name;
+}
+
+void Symbols::finish() {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> all;
+  for (const sharding::Partition &partition : partitions) {
+    SmallVector<int64_t> flat;
+    for (const Range &range : partition)
+      flat.append({range.begin, range.end});
+    all.push_back(builder.getDenseI64ArrayAttr(flat));
+  }
+  module->setAttr("llmc.partitions", builder.getArrayAttr(all));
+  eraseUnusedSymbols(module);
+}
+
+//===-- values
+//------------------------------------------------------------------------------------------------------===//
+
+// Null where the rank has nothing of the value.
+Type FunctionSharder::localType(Value value) {
+  auto known = wholeTypes.find(value);
+  Type whole = known == wholeTypes.end() ? value.getType() : known->second;
+  ArrayRef<Dimension> own = dimensions.of(value);
+  if (own.empty() || !dimensions.isCut(value))
+    return whole;
+  SmallVector<int64_t> sizes;
+  for (const Dimension &dimension : own)
+    sizes.push_back(dimensions.axes().localSize(dimension, rank));
+  if (llvm::is_contained(sizes, 0))
+    return Type();
+  return llvm::TypeSwitch<Type, Type>(whole)
+      .Case<RankedTensorType>([&](RankedTensorType rows) {
+        sizes.insert(sizes.begin(), ShapedType::kDynamic);
+        return RankedTensorType::get(sizes, rows.getElementType());
+      })
+      .Case<WeightType>([&](WeightType weight) { return WeightType::get(weight.getContext(), sizes); })
+      .Case<KvType>([&](KvType kv) {
+        return KvType::get(sizes[0], kv.getHeadDim(), kv.getElementType(), kv.getValueDim(), kv.getLatent());
+      })
+      .Case<RecurrentType>(
+          [&](RecurrentType state) { return RecurrentType::get(state.getContext(), sizes[0], sizes[1], sizes[2]); });
+}
+
+SmallVector<Type> FunctionSharder::localArgumentTypes() {
+  SmallVector<Type> types;
+  for (BlockArgument argument : function.getArguments())
+    types.push_back(localType(argument));
+  return types;
+}
+
+Value FunctionSharder::batch() {
+  for (BlockArgument argument : function.getArguments())
+    if (isa<BatchType>(argument.getType()))
+      return argument;
+  llvm_unreachable("every function has the batch before it is rewritten");
+}
+
+// Collectives stand right behind what they read, so that all users share them.
+Value FunctionSharder::reduced(Value value) {
+  Value &known = reducedOf[value];
+  if (!known) {
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    known = shard::AllReduceOp::create(builder, value.getLoc(), value.getType(), gridName, {groupAxis}, value);
+    dimensions.copy(value, known);
+    wholeTypes[known] = wholeTypes.lookup(value);
+  }
+  return known;
+}
+
+Value FunctionSharder::gathered(Value value) {
+  Value &known = gatheredOf[value];
+  if (known)
+    return known;
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  SmallVector<Attribute> segments;
+  int64_t begin = 0;
+  for (const Dimensions::Part &part : dimensions.axes().partsOf(dimensions.rowOf(value))) {
+    SmallVector<int64_t> ranges;
+    for (size_t r = 0; r < static_cast<size_t>(group.ranks()); ++r) {
+      Range range = part.partition ? (*part.partition)[r] : Range{0, part.size};
+      ranges.append({begin + range.begin, begin + range.end});
+    }
+    segments.push_back(builder.getDenseI64ArrayAttr(ranges));
+    begin += part.size;
+  }
+  Type whole = wholeTypes.lookup(value);
+  known = AllGatherOp::create(builder, value.getLoc(), whole, batch(), isAbsent(value) ? Value() : value,
+                              builder.getArrayAttr(segments));
+  return known;
+}
+
+//===-- operators
+//---------------------------------------------------------------------------------------------------===//
+
+// Operands that are read as they are though a rank may have a part of them only.
+bool FunctionSharder::wantsWhole(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  if (!isa<RankedTensorType>(operand.get().getType()))
+    return false;
+  if (dimensions.needsWholeRows(op))
+    return true;
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<LinearOp, HeadLinearOp, ActivationOp, GatedActivationOp, AddOp, ScaleOp, SoftcapOp, ClampOp,
+            PositionScaleOp, SelectRowsOp, XieluOp, AffineOp, RmsNormOp, LayerNormOp, SliceOp, ConcatOp, RepeatHeadsOp,
+            SplitHeadsOp, MergeHeadsOp, KvAppendOp, ShortConvOp, LinearAttentionOp>([](auto) { return false; })
+      .Case<MultiplyOp>([&](MultiplyOp multiply) {
+        return operand.getOperandNumber() == 1 && !dimensions.isCut(multiply.getResult());
+      })
+      .Case<ExpertLinearOp>([&](ExpertLinearOp experts) { return operand.get() == experts.getExperts(); })
+      .Case<CombineOp>([&](CombineOp) { return operand.getOperandNumber() == 1; })
+      .Case<RopeOp>([&](RopeOp) { return operand.getOperandNumber() == 1; })
+      .Case<AttentionOp>([&](AttentionOp) { return operand.getOperandNumber() != 0; })
+      .Default([](Operation *) { return true; });
+}
+
+// Linear in its rows, so that it may run before the sum over ranks.
+bool FunctionSharder::takesSums(Operation *op) {
+  auto isSum = [&](Value value) { return holdsOf(value) == Holds::Sum; };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<AddOp>([&](AddOp add) { return isSum(add.getLhs()) && isSum(add.getRhs()); })
+      .Case<ScaleOp>([](ScaleOp scale) { return scale.getOffset().isZero(); })
+      .Case<MultiplyOp>([&](MultiplyOp multiply) { return !isSum(multiply.getRhs()); })
+      .Case<CombineOp, SelectRowsOp>([](auto) { return true; })
+      .Default([](Operation *) { return false; });
+}
+
+void FunctionSharder::sliceResult(Operation *op, Value whole) {
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  SmallVector<Value> parts;
+  int64_t begin = 0;
+  for (const Dimensions::Part &part : dimensions.axes().partsOf(dimensions.of(whole)[0])) {
+    Range range = part.partition ? (*part.partition)[rank] : Range{0, part.size};
+    if (range.size() > 0)
+      parts.push_back(SliceOp::create(builder, op->getLoc(),
+                                      RankedTensorType::get({ShapedType::kDynamic, range.size()}, builder.getF32Type()),
+                                      whole, builder.getI64IntegerAttr(begin + range.begin)));
+    begin += part.size;
+  }
+  if (parts.empty())
+    return;
+  Value local = parts.front();
+  if (parts.size() > 1)
+    local = ConcatOp::create(builder, op->getLoc(), localType(whole), parts);
+  llvm::SmallPtrSet<Operation *, 4> own;
+  for (Value part : parts)
+    own.insert(part.getDefiningOp());
+  // What stands for the value from here on is its part.
+  dimensions.copy(whole, local);
+  wholeTypes[local] = whole.getType();
+  whole.replaceAllUsesExcept(local, own);
+}
+
+// Numbers that count from the rank's first expert.
+Value FunctionSharder::localExperts(ExpertLinearOp op) {
+  Value &known = localExpertsOf[op.getExperts()];
+  if (known)
+    return known;
+  const sharding::Partition partition = *dimensions.axes().partsOf(dimensions.of(op.getWeight())[0]).front().partition;
+  Block &body = function.getBody().front();
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfterValue(op.getExperts());
+  auto type = WeightType::get(op.getContext(), {1});
+  Value first;
+  std::string symbol = symbols.firstExpert(partition);
+  if (function.getSymName() == "step") {
+    first = UseWeightOp::create(builder, op.getLoc(), type, symbol);
+  } else {
+    BlockArgument argument = body.addArgument(type, op.getLoc());
+    newWeights.push_back({argument, symbol});
+    first = argument;
+  }
+  known =
+      AffineOp::create(builder, op.getLoc(), op.getExperts().getType(), op.getExperts(), Value(), first, UnitAttr());
+  return known;
+}
+
+LogicalResult FunctionSharder::rewrite(Operation &op) {
+  OpBuilder builder(&op);
+  // Sums are added up and parts are put together where the operator needs it.
+  bool mayBeSum = takesSums(&op), anySum = false, anySlots = false, anyDirty = false;
+  for (OpOperand &operand : op.getOpOperands()) {
+    Value value = operand.get();
+    if (holdsOf(value) == Holds::Sum) {
+      if (mayBeSum)
+        anySum = true;
+      else
+        operand.set(reduced(value));
+    }
+    anySlots |= holdsOf(value) == Holds::Slots || holdsOf(value) == Holds::DirtySlots;
+    anyDirty |= holdsOf(value) == Holds::DirtySlots;
+    if (wantsWhole(operand) && dimensions.isCut(value))
+      operand.set(gathered(value));
+  }
+  bool isWhole = dimensions.needsWholeRows(&op);
+  if (op.getNumResults() > 0 && !isWhole &&
+      llvm::all_of(op.getResults(), [&](Value value) { return isAbsent(value); })) {
+    for (Value result : op.getResults())
+      wholeTypes.try_emplace(result, result.getType());
+    absentOps.push_back(&op);
+    return success();
+  }
+  // For a sum of which this rank has no terms.
+  auto replaceByZeros = [&](Value result) {
+    Value zeros = FillOp::create(builder, op.getLoc(), localType(result), batch(), builder.getF32FloatAttr(0.0f));
+    dimensions.copy(result, zeros);
+    wholeTypes[zeros] = result.getType();
+    holds[zeros] = Holds::Sum;
+    result.replaceAllUsesWith(zeros);
+    absentOps.push_back(&op);
+    return zeros;
+  };
+  for (Value result : op.getResults()) {
+    wholeTypes.try_emplace(result, result.getType());
+    if (Type local = localType(result); local && !isWhole)
+      result.setType(local);
+  }
+  if (isWhole) {
+    if (dimensions.isCut(op.getResult(0)))
+      sliceResult(&op, op.getResult(0));
+    return success();
+  }
+  if (auto linear = dyn_cast<LinearOp>(op)) {
+    if (!dimensions.axes().isCut(dimensions.of(linear.getWeight())[1]))
+      return success();
+    Value bias = linear.getBias(), result = linear.getResult();
+    linear.getBiasMutable().clear();
+    if (isAbsent(linear.getInput()))
+      result = replaceByZeros(result);
+    holds[result] = Holds::Sum;
+    if (bias) {
+      Value sum = reduced(result);
+      builder.setInsertionPointAfterValue(sum);
+      Value biased = AffineOp::create(builder, op.getLoc(), sum.getType(), sum, Value(), bias, UnitAttr());
+      result.replaceUsesWithIf(biased, [&](OpOperand &use) { return use.getOwner() != sum.getDefiningOp(); });
+    }
+    return success();
+  }
+  if (auto experts = dyn_cast<ExpertLinearOp>(op)) {
+    bool byExperts = dimensions.axes().isCutByExperts(dimensions.of(experts.getWeight())[0]);
+    bool isSum = dimensions.axes().isCut(dimensions.of(experts.getWeight())[2]);
+    if (isAbsent(experts.getWeight())) {
+      replaceByZeros(experts.getResult());
+      return success();
+    }
+    if (byExperts)
+      experts.getExpertsMutable().assign(localExperts(experts));
+    if (isSum && experts.getBias())
+      return op.emitOpError() << "has a bias for each expert, whose matrices cannot be shared by " << group.tensor
+                              << " ranks; share the experts instead";
+    if (byExperts || isSum)
+      holds[experts.getResult()] = isSum ? Holds::Sum : Holds::Slots;
+    return success();
+  }
+  if (auto combine = dyn_cast<CombineOp>(op)) {
+    if (anyDirty)
+      return op.emitOpError() << "adds up slots of experts that other ranks hold";
+    if (anySum || anySlots)
+      holds[combine.getResult()] = Holds::Sum;
+    return success();
+  }
+  if (anySum)
+    holds[op.getResult(0)] = Holds::Sum;
+  else if (anySlots && op.getNumResults() == 1) {
+    auto scale = dyn_cast<ScaleOp>(op);
+    bool keepsZero = isa<MultiplyOp>(op) || (scale && scale.getOffset().isZero());
+    holds[op.getResult(0)] = keepsZero && !anyDirty ? Holds::Slots : Holds::DirtySlots;
+  }
+  if (auto slice = dyn_cast<SliceOp>(op); slice && dimensions.of(slice.getInput()).size() == 1) {
+    Dimension before =
+        dimensions.axes().slice(dimensions.of(slice.getInput())[0], 0, static_cast<int64_t>(slice.getBegin()));
+    if (dimensions.isCut(slice.getInput()))
+      slice.setBegin(static_cast<uint64_t>(before.empty() ? 0 : dimensions.axes().localSize(before, rank)));
+  }
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    for (unsigned i = concat.getNumOperands(); i-- > 0;)
+      if (isAbsent(concat.getOperand(i)))
+        op.eraseOperand(i);
+  if (auto attention = dyn_cast<AttentionOp>(op);
+      attention && attention.getAlibi() && dimensions.isCut(attention.getQuery())) {
+    Range heads = (*dimensions.axes().partsOf(dimensions.of(attention.getQuery())[0]).front().partition)[rank];
+    ArrayRef<float> slopes = *attention.getAlibi();
+    attention.setAlibi(
+        SmallVector<float>(slopes.slice(static_cast<size_t>(heads.begin), static_cast<size_t>(heads.size()))));
+  }
+  return success();
+}
+
+LogicalResult FunctionSharder::run(ArrayRef<func::CallOp> calls,
+                                   const llvm::StringMap<SmallVector<Type>> &argumentTypes) {
+  Block &body = function.getBody().front();
+  SmallVector<Type> types = localArgumentTypes();
+  for (auto [argument, type] : llvm::zip(body.getArguments(), types)) {
+    wholeTypes[argument] = argument.getType();
+    if (type)
+      argument.setType(type);
+  }
+  for (Operation &op : llvm::make_early_inc_range(body)) {
+    if (isa<UseWeightOp, UseStateOp>(op))
+      continue;
+    if (failed(rewrite(op)))
+      return failure();
+    if (auto call = dyn_cast<func::CallOp>(op))
+      if (auto known = argumentTypes.find(call.getCallee()); known != argumentTypes.end())
+        for (unsigned i = static_cast<unsigned>(known->second.size()); i-- > 0;)
+          if (!known->second[i])
+            call->eraseOperand(i);
+  }
+  for (Operation *op : llvm::reverse(absentOps))
+    op->erase();
+  // Weights and states that the rank has nothing of.
+  llvm::BitVector absent(body.getNumArguments());
+  for (auto [i, type] : llvm::enumerate(types))
+    absent[static_cast<unsigned>(i)] = !type;
+  body.eraseArguments(absent);
+  OpBuilder builder(function.getContext());
+  for (func::CallOp call : calls)
+    for (auto &[argument, symbol] : newWeights) {
+      builder.setInsertionPoint(call);
+      call->insertOperands(call.getNumOperands(),
+                           UseWeightOp::create(builder, call.getLoc(), argument.getType(), symbol).getResult());
+    }
+  updateFunctionType(function);
+  return success();
+}
+
+//===-- the pass
+//----------------------------------------------------------------------------------------------------===//
+
+// One user for every use of a weight: a tied embedding is cut in two ways.
+void separateUses(func::FuncOp step) {
+  for (auto use : llvm::make_early_inc_range(step.getOps<UseWeightOp>()))
+    for (OpOperand &operand : llvm::make_early_inc_range(use.getResult().getUses()))
+      if (!use->hasOneUse()) {
+        OpBuilder builder(use);
+        operand.set(builder.clone(*use)->getResult(0));
+      }
+}
+
+// What makes rows out of nothing needs the batch.
+void passBatch(func::FuncOp function, ArrayRef<func::CallOp> calls, Value batch) {
+  Block &body = function.getBody().front();
+  if (llvm::any_of(body.getArguments(), [](BlockArgument argument) { return isa<BatchType>(argument.getType()); }))
+    return;
+  body.addArgument(BatchType::get(function.getContext()), function.getLoc());
+  for (func::CallOp call : calls)
+    call->insertOperands(call.getNumOperands(), batch);
+  updateFunctionType(function);
+}
+
+struct ShardModel : llmc::impl::ShardModelPassBase<ShardModel> {
+  using ShardModelPassBase::ShardModelPassBase;
+
+  void runOnOperation() override {
+    sharding::Group group{experts, tensor};
+    if (group.ranks() * stages == 1)
+      return;
+    if (failed(check(group)) || failed(share(group)))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult check(const sharding::Group &group) {
+    if (experts < 1 || tensor < 1 || stages < 1 || rank < 0 || rank >= group.ranks() * stages)
+      return getOperation().emitError() << "rank " << rank << " of " << stages << " stages of " << experts << " x "
+                                        << tensor << " ranks does not exist";
+    return success();
+  }
+
+  LogicalResult share(const sharding::Group &group) {
+    ModuleOp module = getOperation();
+    auto step = module.lookupSymbol<func::FuncOp>("step");
+    if (!step || step.isExternal())
+      return module.emitError() << "has no function @step to share";
+    int64_t stage = rank / group.ranks(), inGroup = rank % group.ranks();
+    if (failed(splitStages(module, stages, stage)))
+      return failure();
+    OpBuilder builder(module.getContext());
+    builder.setInsertionPointToStart(module.getBody());
+    shard::GridOp::create(builder, module.getLoc(), gridName, {stages, group.ranks()});
+    for (auto [name, value] : {std::pair<StringRef, int64_t>{"llmc.rank", inGroup},
+                               {"llmc.ranks", group.ranks()},
+                               {"llmc.stage", stage},
+                               {"llmc.stages", stages}})
+      module->setAttr(name, builder.getI64IntegerAttr(value));
+
+    separateUses(step);
+    LayerCalls calls(module);
+    Symbols symbols(module, static_cast<size_t>(inGroup));
+    llvm::StringMap<SmallVector<Type>> argumentTypes;
+    Value batch = step.getArgument(0);
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function == step)
+        continue;
+      passBatch(function, calls.callsOf(function), batch);
+      FunctionSharder sharder(function, group, static_cast<size_t>(inGroup), symbols);
+      SmallVector<Type> types = sharder.localArgumentTypes();
+      for (func::CallOp call : calls.callsOf(function))
+        if (failed(takeOperands(call, sharder, types, symbols)))
+          return failure();
+      argumentTypes[function.getSymName()] = types;
+      if (failed(sharder.run(calls.callsOf(function), argumentTypes)))
+        return failure();
+    }
+    FunctionSharder sharder(step, group, static_cast<size_t>(inGroup), symbols);
+    for (auto use : step.getOps<UseWeightOp>())
+      if (use->hasOneUse() && !isa<func::CallOp>(*use->user_begin()))
+        symbols.take(use, sharder.rules().axes(), sharder.rules().of(use.getResult()));
+    if (failed(sharder.run({}, argumentTypes)))
+      return failure();
+    symbols.finish();
+    return success();
+  }
+
+  // The symbols behind a call's operands become what the callee has of them.
+  LogicalResult takeOperands(func::CallOp call, FunctionSharder &callee, ArrayRef<Type> types, Symbols &symbols) {
+    auto function = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
+    for (auto [i, type] : llvm::enumerate(types)) {
+      Value operand = call.getOperand(static_cast<unsigned>(i));
+      if (!type)
+        continue;
+      BlockArgument argument = function.getArgument(static_cast<unsigned>(i));
+      if (auto use = operand.getDefiningOp<UseWeightOp>())
+        symbols.take(use, callee.rules().axes(), callee.rules().of(argument));
+      if (auto use = operand.getDefiningOp<UseStateOp>())
+        if (failed(symbols.take(use, type)))
+          return failure();
+    }
+    return success();
+  }
+};
+
+} // namespace
