@@ -64,7 +64,7 @@ public:
       : function(function), dimensions(function), group(group), rank(rank), symbols(symbols) {
     dimensions.axes().decide(group);
   }
-  LogicalResult run(ArrayRef<func::CallOp> calls, const llvm::StringMap<SmallVector<Type>> &argumentTypes);
+  LogicalResult run(ArrayRef<func::CallOp> calls);
   // Types of the arguments, null for those that this rank has nothing of.
   SmallVector<Type> localArgumentTypes();
   FunctionDimensions &rules() { return dimensions; }
@@ -409,6 +409,17 @@ LogicalResult FunctionSharder::rewrite(Operation &op) {
     if (Type local = localType(result); local && !isWhole)
       result.setType(local);
   }
+  if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
+    Value result = embedding.getResult();
+    Dimension channels = dimensions.of(embedding.getWeight())[1];
+    if (!dimensions.axes().isCut(channels))
+      return success();
+    dimensions.set(result, channels);
+    result.setType(localType(result));
+    Value whole = gathered(result);
+    result.replaceAllUsesExcept(whole, whole.getDefiningOp());
+    return success();
+  }
   if (isWhole) {
     if (dimensions.isCut(op.getResult(0)))
       sliceResult(&op, op.getResult(0));
@@ -439,9 +450,9 @@ LogicalResult FunctionSharder::rewrite(Operation &op) {
     }
     if (byExperts)
       experts.getExpertsMutable().assign(localExperts(experts));
-    if (isSum && experts.getBias())
-      return op.emitOpError() << "has a bias for each expert, whose matrices cannot be shared by " << group.tensor
-                              << " ranks; share the experts instead";
+    // Of the terms of a sum one has the bias.
+    if (isSum && rank % static_cast<size_t>(group.tensor) != 0)
+      experts.getBiasMutable().clear();
     if (byExperts || isSum)
       holds[experts.getResult()] = isSum ? Holds::Sum : Holds::Slots;
     return success();
@@ -480,8 +491,7 @@ LogicalResult FunctionSharder::rewrite(Operation &op) {
   return success();
 }
 
-LogicalResult FunctionSharder::run(ArrayRef<func::CallOp> calls,
-                                   const llvm::StringMap<SmallVector<Type>> &argumentTypes) {
+LogicalResult FunctionSharder::run(ArrayRef<func::CallOp> calls) {
   Block &body = function.getBody().front();
   SmallVector<Type> types = localArgumentTypes();
   for (auto [argument, type] : llvm::zip(body.getArguments(), types)) {
@@ -494,19 +504,19 @@ LogicalResult FunctionSharder::run(ArrayRef<func::CallOp> calls,
       continue;
     if (failed(rewrite(op)))
       return failure();
-    if (auto call = dyn_cast<func::CallOp>(op))
-      if (auto known = argumentTypes.find(call.getCallee()); known != argumentTypes.end())
-        for (unsigned i = static_cast<unsigned>(known->second.size()); i-- > 0;)
-          if (!known->second[i])
-            call->eraseOperand(i);
   }
   for (Operation *op : llvm::reverse(absentOps))
     op->erase();
-  // Weights and states that the rank has nothing of.
+  // Weights and states that the rank has nothing of, or does not need.
   llvm::BitVector absent(body.getNumArguments());
-  for (auto [i, type] : llvm::enumerate(types))
-    absent[static_cast<unsigned>(i)] = !type;
+  for (auto [i, type] : llvm::enumerate(types)) {
+    BlockArgument argument = body.getArgument(static_cast<unsigned>(i));
+    absent[static_cast<unsigned>(i)] = !type || (isa<WeightType>(argument.getType()) && argument.use_empty());
+  }
   body.eraseArguments(absent);
+  absent.resize(static_cast<unsigned>(types.size()));
+  for (func::CallOp call : calls)
+    call->eraseOperands(absent);
   OpBuilder builder(function.getContext());
   for (func::CallOp call : calls)
     for (auto &[argument, symbol] : newWeights) {
@@ -581,7 +591,6 @@ private:
     separateUses(step);
     LayerCalls calls(module);
     Symbols symbols(module, static_cast<size_t>(inGroup));
-    llvm::StringMap<SmallVector<Type>> argumentTypes;
     Value batch = step.getArgument(0);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function == step)
@@ -592,15 +601,14 @@ private:
       for (func::CallOp call : calls.callsOf(function))
         if (failed(takeOperands(call, sharder, types, symbols)))
           return failure();
-      argumentTypes[function.getSymName()] = types;
-      if (failed(sharder.run(calls.callsOf(function), argumentTypes)))
+      if (failed(sharder.run(calls.callsOf(function))))
         return failure();
     }
     FunctionSharder sharder(step, group, static_cast<size_t>(inGroup), symbols);
     for (auto use : step.getOps<UseWeightOp>())
       if (use->hasOneUse() && !isa<func::CallOp>(*use->user_begin()))
         symbols.take(use, sharder.rules().axes(), sharder.rules().of(use.getResult()));
-    if (failed(sharder.run({}, argumentTypes)))
+    if (failed(sharder.run({})))
       return failure();
     symbols.finish();
     return success();

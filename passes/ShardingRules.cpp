@@ -143,8 +143,8 @@ public:
     axes.keepWhole(f.of(op.getInput())[1]);
     axes.keepWhole(f.of(op.getResult())[1]);
   }
-  void add(SplitHeadsOp op) { heads(op.getInput(), op.getResult()); }
-  void add(MergeHeadsOp op) { heads(op.getResult(), op.getInput()); }
+  void add(SplitHeadsOp op) { heads(op, op.getInput(), op.getResult()); }
+  void add(MergeHeadsOp op) { heads(op, op.getResult(), op.getInput()); }
   void add(RopeOp op) {
     axes.equate(f.of(op.getInput())[0], f.of(op.getResult())[0]);
     wholeChannels(op.getInput());
@@ -196,9 +196,11 @@ public:
     axes.keepWhole(f.of(op.getState())[1]);
     axes.keepWhole(f.of(op.getState())[2]);
   }
-  // Every rank looks up its channels; whoever reads them gathers them.
-  void add(EmbeddingOp op) { table(op.getWeight(), op.getResult()); }
-  void add(PositionEmbeddingOp op) { table(op.getWeight(), op.getResult()); }
+  // Every rank looks up its channels, which are gathered at once.
+  void add(EmbeddingOp op) {
+    axes.keepWhole(f.of(op.getWeight())[0]);
+    axes.anchor(f.of(op.getWeight())[1]);
+  }
   void add(func::CallOp op) { add(op.getOperation()); }
   void add(RecordOp op) { readWhole(op.getValue()); }
 
@@ -268,7 +270,14 @@ private:
       if (weight)
         keepWhole(weight);
   }
-  void heads(Value flat, Value withHeads) {
+  void heads(Operation *op, Value flat, Value withHeads) {
+    if (axes.sizeOf(f.of(withHeads)[0]) == 1) {
+      // A row as one head cannot be cut by heads, but the row before and behind may be.
+      for (const Dimension &dimension : f.of(withHeads))
+        axes.keepWhole(dimension);
+      wholeRows.insert(op);
+      return;
+    }
     int64_t width = channelsOf(withHeads.getType());
     axes.equate(axes.divided(f.of(flat)[0], width), f.of(withHeads)[0]);
     axes.keepWhole(f.of(withHeads)[1]);
@@ -276,11 +285,6 @@ private:
   void attend(Dimension keys, Dimension queries) {
     axes.anchor(queries);
     axes.readBy(keys, queries, axes.sizeOf(queries) / axes.sizeOf(keys));
-  }
-  void table(Value weight, Value result) {
-    axes.keepWhole(f.of(weight)[0]);
-    axes.equate(f.of(weight)[1], f.of(result)[0]);
-    axes.anchor(f.of(result)[0]);
   }
 
   FunctionDimensions &f;
@@ -320,12 +324,14 @@ FunctionDimensions::FunctionDimensions(func::FuncOp function) {
         axes_.keepWhole(dimension);
   for (Operation &op : function.getBody().front().without_terminator())
     addRule(&op);
+  // Logits are gathered: their product is the largest of all.
+  bool isStep = function.getSymName() == "step";
   for (Value result : function.getBody().front().getTerminator()->getOperands())
     for (const Dimension &dimension : of(result)) {
-      if (of(result).size() == 1)
-        axes_.preferWhole(dimension);
-      else
+      if (of(result).size() > 1)
         axes_.keepWhole(dimension);
+      else if (!isStep)
+        axes_.preferWhole(dimension);
     }
   linkWholeRows();
 }
@@ -336,17 +342,34 @@ void FunctionDimensions::addRule(Operation *op) {
       .Case<LinearOp, FusedLinearOp, HeadLinearOp, ExpertLinearOp, CombineOp, ActivationOp, GatedActivationOp, AddOp,
             ScaleOp, SoftcapOp, ClampOp, PositionScaleOp, SelectRowsOp, XieluOp, MultiplyOp, AffineOp, RmsNormOp,
             LayerNormOp, SliceOp, ConcatOp, RepeatHeadsOp, SplitHeadsOp, MergeHeadsOp, RopeOp, KvAppendOp, AttentionOp,
-            ShortConvOp, LinearAttentionOp, EmbeddingOp, PositionEmbeddingOp, RecordOp>(
-          [&](auto known) { rules.add(known); })
+            ShortConvOp, LinearAttentionOp, EmbeddingOp, RecordOp>([&](auto known) { rules.add(known); })
       .Case<UseWeightOp, UseStateOp>([](auto) {})
       .Default([&](Operation *unknown) { rules.add(unknown); });
+}
+
+// The row that came to be the one head which `op` makes a row again; null where it was none.
+static Value rowBeforeOneHead(MergeHeadsOp op) {
+  Value value = op.getInput();
+  while (Operation *before = value.getDefiningOp()) {
+    if (auto split = dyn_cast<SplitHeadsOp>(before))
+      return split.getInput();
+    if (before->getNumOperands() == 0 || before->getOperand(0).getType() != value.getType())
+      return Value();
+    value = before->getOperand(0);
+  }
+  return Value();
 }
 
 // A norm over all channels of heads that ranks share: both sides are cut alike. Elsewhere its rows are whole, and
 // nothing is gained by cutting what feeds it.
 void FunctionDimensions::linkWholeRows() {
   for (Operation *op : wholeRows_) {
-    Dimension from = of(op->getOperand(0))[0], to = of(op->getResult(0))[0];
+    Value input = op->getOperand(0);
+    if (auto merge = dyn_cast<MergeHeadsOp>(op))
+      input = rowBeforeOneHead(merge);
+    if (!input || isa<SplitHeadsOp>(op))
+      continue;
+    Dimension from = of(input)[0], to = of(op->getResult(0))[0];
     if (axes_.isAnchored(from) || axes_.isAnchored(to)) {
       axes_.equate(from, to);
       continue;

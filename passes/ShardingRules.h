@@ -20,6 +20,11 @@ public:
   /// Of the dimensions of all elements of a row, where heads lie one behind the other.
   sharding::Dimension rowOf(mlir::Value value);
   bool isCut(mlir::Value value);
+  /// `value` has these dimensions from now on.
+  void set(mlir::Value value, llvm::ArrayRef<sharding::Dimension> dimensions) {
+    llvm::SmallVector<sharding::Dimension> copy(dimensions);
+    dimensions_[value] = std::move(copy);
+  }
   /// `to` is cut as `from` is.
   void copy(mlir::Value from, mlir::Value to) {
     llvm::SmallVector<sharding::Dimension> dimensions(of(from));

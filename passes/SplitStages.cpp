@@ -4,8 +4,8 @@
 #include "dialects/llm/LlmShapes.h"
 #include "lib/sharding/Partition.h"
 #include "passes/LayerCalls.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace llmc;
@@ -45,6 +45,19 @@ int64_t weightOf(func::CallOp call) {
   return elements;
 }
 
+// Layers before which no stage may begin: an earlier one and this or a later one read the same keys and values.
+llvm::BitVector layersThatShareState(ArrayRef<func::CallOp> calls) {
+  llvm::DenseMap<StringAttr, unsigned> first;
+  llvm::BitVector joined(static_cast<unsigned>(calls.size()));
+  for (auto [i, call] : llvm::enumerate(calls))
+    for (Value operand : call->getOperands())
+      if (auto use = operand.getDefiningOp<UseStateOp>()) {
+        unsigned from = first.try_emplace(use.getSymbolAttr().getAttr(), static_cast<unsigned>(i)).first->second;
+        joined.set(from + 1, static_cast<unsigned>(i) + 1);
+      }
+  return joined;
+}
+
 LogicalResult Stages::assign() {
   SmallVector<func::CallOp> calls(step.getOps<func::CallOp>());
   if (static_cast<int64_t>(calls.size()) < count)
@@ -53,11 +66,12 @@ LogicalResult Stages::assign() {
   for (func::CallOp call : calls)
     total += weightOf(call);
   int64_t before = 0, stage = 0, inStage = 0;
+  llvm::BitVector joined = layersThatShareState(calls);
   for (auto [i, call] : llvm::enumerate(calls)) {
-    int64_t own = weightOf(call), left = static_cast<int64_t>(calls.size() - i);
-    // On to the next stage where the layer's middle lies there, unless a stage would stay empty.
-    bool isBeyond = total > 0 ? (2 * before + own) * count > 2 * total * (stage + 1) : false;
-    if (inStage > 0 && stage + 1 < count && (isBeyond || left <= count - 1 - stage)) {
+    int64_t own = weightOf(call);
+    // On to the next stage where the layer's middle lies there.
+    bool isBeyond = (2 * before + own) * count > 2 * total * (stage + 1);
+    if (inStage > 0 && stage + 1 < count && isBeyond && !joined[static_cast<unsigned>(i)]) {
       ++stage;
       inStage = 0;
     }
@@ -65,12 +79,16 @@ LogicalResult Stages::assign() {
     ++inStage;
     before += own;
   }
-  // Where fewer were reached, the last layers have stages of their own.
+  // Where fewer were reached, the last layers that may stand alone do.
   for (int64_t i = static_cast<int64_t>(calls.size()) - 1, at = count - 1;
-       i >= 0 && stages[calls[static_cast<size_t>(i)]] < at; --i, --at)
+       i >= 0 && at > stages[calls[static_cast<size_t>(i)]]; --i) {
     stages[calls[static_cast<size_t>(i)]] = at;
+    at -= joined[static_cast<unsigned>(i)] ? 0 : 1;
+  }
+  if (stages[calls.front()] > 0)
+    return step.emitError() << "cannot be cut into " << count
+                            << " stages: layers that read the same keys and values stay together";
 
-  llvm::DenseMap<StringAttr, int64_t> owner;
   for (Operation &op : step.getBody().front()) {
     bool isLayer = isa<func::CallOp>(op), hasWeight = false;
     int64_t latest = -1;
@@ -86,12 +104,6 @@ LogicalResult Stages::assign() {
     if (isLayer && latest > stages[&op])
       return op.emitError() << "reads what a later stage computes";
     for (Value operand : op.getOperands()) {
-      if (auto use = operand.getDefiningOp<UseStateOp>()) {
-        auto [known, isNew] = owner.try_emplace(use.getSymbolAttr().getAttr(), stages[&op]);
-        if (!isNew && known->second != stages[&op])
-          return op.emitError() << "shares the state @" << use.getSymbol() << " with a layer of another stage: stage "
-                                << known->second << ", and this is stage " << stages[&op] << "; use fewer stages";
-      }
       if (isa<RankedTensorType>(operand.getType()) && stageOf(operand) >= 0) {
         int64_t &last = lastReader.insert({operand, stages[&op]}).first->second;
         last = std::max(last, stages[&op]);

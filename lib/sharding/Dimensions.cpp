@@ -14,15 +14,16 @@ Dimension Dimensions::fresh(int64_t size) {
   return {{static_cast<int>(axes_.size()) - 1}};
 }
 
+static Piece reduced(Piece piece) {
+  int64_t common = std::gcd(piece.num, piece.den);
+  return {piece.axis, piece.num / common, piece.den / common};
+}
+
 void Dimensions::resolve(const Piece &piece, Dimension &into) const {
   Piece here = piece;
   while (axis(here).parent >= 0) {
-    // One unit of this is `ratio` units of the parent.
-    int64_t den = here.den * axis(here).ratio;
-    here = {axis(here).parent, here.num, den};
-    int64_t common = std::gcd(here.num, here.den);
-    here.num /= common;
-    here.den /= common;
+    const Axis &own = axis(here);
+    here = reduced({own.parent, here.num * own.den, here.den * own.num});
   }
   if (axis(here).children.empty()) {
     into.push_back(here);
@@ -99,20 +100,15 @@ Dimension Dimensions::divided(const Dimension &dimension, int64_t width) {
   }
   for (Piece &piece : pieces) {
     setGranule(piece, width);
-    piece.den *= width;
-    int64_t common = std::gcd(piece.num, piece.den);
-    piece = {piece.axis, piece.num / common, piece.den / common};
+    piece = reduced({piece.axis, piece.num, piece.den * width});
   }
   return pieces;
 }
 
 Dimension Dimensions::multiplied(const Dimension &dimension, int64_t width) {
   Dimension pieces = resolved(dimension);
-  for (Piece &piece : pieces) {
-    piece.num *= width;
-    int64_t common = std::gcd(piece.num, piece.den);
-    piece = {piece.axis, piece.num / common, piece.den / common};
-  }
+  for (Piece &piece : pieces)
+    piece = reduced({piece.axis, piece.num * width, piece.den});
   return pieces;
 }
 
@@ -156,22 +152,27 @@ bool Dimensions::unite(const Piece &left, const Piece &right, int64_t times) {
   // Elements: left has sizeOf(left), right times as many.
   if (left.axis == right.axis)
     return left.num * times * right.den == right.num * left.den;
-  Piece big = left, small = right;
-  if (axis(big).size < axis(small).size)
-    std::swap(big, small);
-  Axis &root = axis(big), &child = axis(small);
-  if (root.size % child.size != 0)
-    return false;
-  child.parent = big.axis;
-  child.ratio = root.size / child.size;
-  root.granule = std::lcm(root.granule, child.granule * child.ratio);
-  root.whole |= child.whole || root.size % root.granule != 0;
-  root.preferWhole |= child.preferWhole;
-  root.anchored |= child.anchored;
-  root.experts |= child.experts;
-  root.insideExpert |= child.insideExpert;
-  root.outsideExperts |= child.outsideExperts;
-  root.weight += child.weight;
+  // Their common units; cuts of either fall on cuts of both.
+  Axis joined{std::gcd(axis(left).size, axis(right).size)};
+  auto parent = static_cast<int>(axes_.size());
+  for (int child : {left.axis, right.axis}) {
+    Axis &own = axes_[static_cast<size_t>(child)];
+    int64_t common = std::gcd(joined.size, own.size);
+    own.parent = parent;
+    own.num = joined.size / common;
+    own.den = own.size / common;
+    int64_t granule = own.granule * own.num;
+    joined.granule = std::lcm(joined.granule, granule / std::gcd(granule, own.den));
+    joined.whole |= own.whole;
+    joined.preferWhole |= own.preferWhole;
+    joined.anchored |= own.anchored;
+    joined.experts |= own.experts;
+    joined.insideExpert |= own.insideExpert;
+    joined.outsideExperts |= own.outsideExperts;
+    joined.weight += own.weight;
+  }
+  joined.whole |= joined.size % joined.granule != 0;
+  axes_.push_back(std::move(joined));
   return true;
 }
 
@@ -262,7 +263,11 @@ void Dimensions::cutKeys(const Keys &keys) {
   Partition inHeads;
   for (const Range &range : *axis(heads).partition)
     inHeads.push_back({range.begin / heads.den, range.end / heads.den});
-  axis(own).partition = scaled(keyHeadsOf(inHeads, keys.groupSize), own.den);
+  Partition partition = scaled(keyHeadsOf(inHeads, keys.groupSize), own.den);
+  bool isAll = std::all_of(partition.begin(), partition.end(),
+                           [&](const Range &range) { return range.size() == axis(own).size; });
+  if (!isAll)
+    axis(own).partition = std::move(partition);
 }
 
 void Dimensions::decide(const Group &group) {

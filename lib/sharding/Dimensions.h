@@ -61,9 +61,9 @@ public:
 private:
   struct Axis {
     int64_t size;
-    int parent = -1;     // the axis that it was equated with,
-    int64_t ratio = 1;   // so many units of which are one of this
-    int64_t granule = 1; // cuts fall on multiples of it
+    int parent = -1;          // the axis that it was equated with,
+    int64_t num = 1, den = 1; // num / den units of which are one of this
+    int64_t granule = 1;      // cuts fall on multiples of it
     bool whole = false, preferWhole = false, anchored = false, experts = false, insideExpert = false,
          outsideExperts = false;
     int64_t weight = 0;
