@@ -34,7 +34,7 @@ def ShardModelPass : Pass<"llmc-shard-model", "::mlir::ModuleOp"> {
     What is cut follows from the operators' rules (ShardingRules.cpp), and no size needs to be a multiple of the ranks. Numerics change by
     the order of sums only. Rank number `stage * ranks of a group + rank in the group`. Weights keep the whole weight's sources and say
     which part is theirs. One rank: changes nothing.
-    Before:
+    Before with `tensor=2 rank=1`:
     ```mlir
     llm.weight @up : !llm.weight<128x64> from [{tensor = "up"} ]
     llm.weight @down : !llm.weight<64x128> from [{tensor = "down"} ]

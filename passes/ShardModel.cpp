@@ -4,6 +4,7 @@
 #include "dialects/llm/LlmShapes.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "passes/LayerCalls.h"
+#include "passes/PartSymbols.h"
 #include "passes/Passes.h"
 #include "passes/ShardingRules.h"
 #include "passes/SplitStages.h"
@@ -26,30 +27,6 @@ namespace {
 constexpr StringLiteral gridName = "ranks";
 constexpr shard::GridAxis groupAxis = 1;
 
-// The partitions of a module, each once, and the weights that are parts by them.
-class Symbols {
-public:
-  Symbols(ModuleOp module, size_t rank) : module(module), table(module), rank(rank) {}
-
-  // The weight behind `use` becomes the part that `dimensions` say: another symbol where others use another part.
-  void take(UseWeightOp use, Dimensions &axes, ArrayRef<Dimension> dimensions);
-  // Every user of a state must cut it alike.
-  LogicalResult take(UseStateOp use, Type type);
-  // The number of the first expert of every rank, negated, as a weight of one element.
-  std::string firstExpert(const sharding::Partition &partition);
-  void finish();
-
-private:
-  int64_t indexOf(const sharding::Partition &partition);
-  ArrayAttr partsOf(Dimensions &axes, ArrayRef<Dimension> dimensions);
-
-  ModuleOp module;
-  SymbolTable table;
-  size_t rank;
-  std::vector<sharding::Partition> partitions;
-  llvm::DenseSet<StringAttr> decided;
-};
-
 // What a rank has of a value where it is not simply the value's part.
 enum class Holds {
   Part,
@@ -60,7 +37,7 @@ enum class Holds {
 
 class FunctionSharder {
 public:
-  FunctionSharder(func::FuncOp function, const sharding::Group &group, size_t rank, Symbols &symbols)
+  FunctionSharder(func::FuncOp function, const sharding::Group &group, size_t rank, PartSymbols &symbols)
       : function(function), dimensions(function), group(group), rank(rank), symbols(symbols) {
     dimensions.axes().decide(group);
   }
@@ -89,121 +66,13 @@ private:
   FunctionDimensions dimensions;
   sharding::Group group;
   size_t rank;
-  Symbols &symbols;
+  PartSymbols &symbols;
   llvm::DenseMap<Value, Type> wholeTypes; // of values whose type is local already
   llvm::DenseMap<Value, Holds> holds;
   llvm::DenseMap<Value, Value> reducedOf, gatheredOf, localExpertsOf;
   SmallVector<std::pair<BlockArgument, std::string>> newWeights; // arguments, and the symbols that calls pass
   SmallVector<Operation *> absentOps;
 };
-
-//===-- symbols
-//-----------------------------------------------------------------------------------------------------===//
-
-int64_t Symbols::indexOf(const sharding::Partition &partition) {
-  auto known = llvm::find(partitions, partition);
-  if (known == partitions.end())
-    known = partitions.insert(known, partition);
-  return known - partitions.begin();
-}
-
-ArrayAttr Symbols::partsOf(Dimensions &axes, ArrayRef<Dimension> dimensions) {
-  Builder builder(module.getContext());
-  SmallVector<Attribute> all;
-  for (const Dimension &dimension : dimensions) {
-    SmallVector<int64_t> triples;
-    int64_t begin = 0;
-    for (const Dimensions::Part &part : axes.partsOf(dimension)) {
-      triples.append({part.partition ? indexOf(*part.partition) : -1, begin, part.size});
-      begin += part.size;
-    }
-    all.push_back(builder.getDenseI64ArrayAttr(triples));
-  }
-  return builder.getArrayAttr(all);
-}
-
-void Symbols::take(UseWeightOp use, Dimensions &axes, ArrayRef<Dimension> dimensions) {
-  auto weight = table.lookup<WeightOp>(use.getSymbol());
-  SmallVector<int64_t> local, of;
-  for (const Dimension &dimension : dimensions) {
-    local.push_back(axes.localSize(dimension, rank));
-    of.push_back(axes.sizeOf(dimension));
-  }
-  auto type = WeightType::get(module.getContext(), local);
-  bool isPart = llvm::any_of(dimensions, [&](const Dimension &dimension) { return axes.isCut(dimension); });
-  ArrayAttr parts = isPart ? partsOf(axes, dimensions) : ArrayAttr();
-  if (decided.contains(weight.getSymNameAttr()) && weight.getPartsAttr() != parts) {
-    // Whoever wants it cut otherwise gets a symbol of its own, the same one for all that cut it so.
-    for (int copy = 2;; ++copy) {
-      std::string name = (weight.getSymName() + "." + Twine(copy)).str();
-      auto other = table.lookup<WeightOp>(name);
-      if (!other) {
-        other = cast<WeightOp>(weight->clone());
-        other.setSymName(name);
-        other.removeOfAttr();
-        other.removePartsAttr();
-        table.insert(other, std::next(Block::iterator(weight)));
-      } else if (other.getPartsAttr() != parts) {
-        continue;
-      }
-      weight = other;
-      break;
-    }
-  }
-  decided.insert(weight.getSymNameAttr());
-  weight.setType(type);
-  if (parts) {
-    weight.setOf(of);
-    weight.setPartsAttr(parts);
-  }
-  use.setSymbol(weight.getSymName());
-  use.getResult().setType(type);
-}
-
-LogicalResult Symbols::take(UseStateOp use, Type type) {
-  auto state = table.lookup<StateOp>(use.getSymbol());
-  if (decided.contains(state.getSymNameAttr()) && state.getType() != type)
-    return use.emitOpError() << "is cut as " << type << " here and as " << state.getType() << " by another layer";
-  decided.insert(state.getSymNameAttr());
-  state.setType(type);
-  use.getResult().setType(type);
-  return success();
-}
-
-std::string Symbols::firstExpert(const sharding::Partition &partition) {
-  std::string numbers;
-  sharding::Partition each;
-  for (auto [i, range] : llvm::enumerate(partition)) {
-    numbers += (i ? "," : "") + std::to_string(-range.begin);
-    each.push_back({static_cast<int64_t>(i), static_cast<int64_t>(i) + 1});
-  }
-  std::string name = "first_expert." + std::to_string(indexOf(partition));
-  if (table.lookup(name))
-    return name;
-  OpBuilder builder(module.getContext());
-  auto source = builder.getDictionaryAttr(
-      {builder.getNamedAttr("tensor", builder.getStringAttr("constant [" + numbers + "] 1"))});
-  auto ranks = static_cast<int64_t>(partition.size());
-  auto weight = WeightOp::create(builder, module.getLoc(), name, WeightType::get(module.getContext(), {1}),
-                                 builder.getArrayAttr({source}), FloatAttr(), builder.getDenseI64ArrayAttr({ranks}),
-                                 builder.getArrayAttr({builder.getDenseI64ArrayAttr({indexOf(each), 0, ranks})}));
-  table.insert(weight, module.getBody()->begin());
-  decided.insert(weight.getSymNameAttr());
-  return name;
-}
-
-void Symbols::finish() {
-  Builder builder(module.getContext());
-  SmallVector<Attribute> all;
-  for (const sharding::Partition &partition : partitions) {
-    SmallVector<int64_t> flat;
-    for (const Range &range : partition)
-      flat.append({range.begin, range.end});
-    all.push_back(builder.getDenseI64ArrayAttr(flat));
-  }
-  module->setAttr("llmc.partitions", builder.getArrayAttr(all));
-  eraseUnusedSymbols(module);
-}
 
 //===-- values
 //------------------------------------------------------------------------------------------------------===//
@@ -445,7 +314,8 @@ LogicalResult FunctionSharder::rewrite(Operation &op) {
     bool byExperts = dimensions.axes().isCutByExperts(dimensions.of(experts.getWeight())[0]);
     bool isSum = dimensions.axes().isCut(dimensions.of(experts.getWeight())[2]);
     if (isAbsent(experts.getWeight())) {
-      replaceByZeros(experts.getResult());
+      Value zeros = replaceByZeros(experts.getResult());
+      holds[zeros] = isSum ? Holds::Sum : Holds::Slots;
       return success();
     }
     if (byExperts)
@@ -565,9 +435,10 @@ struct ShardModel : llmc::impl::ShardModelPassBase<ShardModel> {
 
 private:
   LogicalResult check(const sharding::Group &group) {
-    if (experts < 1 || tensor < 1 || stages < 1 || rank < 0 || rank >= group.ranks() * stages)
-      return getOperation().emitError() << "rank " << rank << " of " << stages << " stages of " << experts << " x "
-                                        << tensor << " ranks does not exist";
+    int64_t stageCount = stages, wanted = rank;
+    if (group.experts < 1 || group.tensor < 1 || stageCount < 1 || wanted < 0 || wanted >= group.ranks() * stageCount)
+      return getOperation().emitError() << "rank " << wanted << " of " << stageCount << " stages of " << group.experts
+                                        << " x " << group.tensor << " ranks does not exist";
     return success();
   }
 
@@ -590,7 +461,7 @@ private:
 
     separateUses(step);
     LayerCalls calls(module);
-    Symbols symbols(module, static_cast<size_t>(inGroup));
+    PartSymbols symbols(module, static_cast<size_t>(inGroup));
     Value batch = step.getArgument(0);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function == step)
@@ -615,7 +486,7 @@ private:
   }
 
   // The symbols behind a call's operands become what the callee has of them.
-  LogicalResult takeOperands(func::CallOp call, FunctionSharder &callee, ArrayRef<Type> types, Symbols &symbols) {
+  LogicalResult takeOperands(func::CallOp call, FunctionSharder &callee, ArrayRef<Type> types, PartSymbols &symbols) {
     auto function = getOperation().lookupSymbol<func::FuncOp>(call.getCallee());
     for (auto [i, type] : llvm::enumerate(types)) {
       Value operand = call.getOperand(static_cast<unsigned>(i));

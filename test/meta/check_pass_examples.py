@@ -19,6 +19,10 @@ def printed(text, *flags):
 
 
 def check(flag, description):
+    """`Before with `OPTIONS`:` is for a pass that does nothing without."""
+    if options := re.search(r"Before with `(.*?)`:", description):
+        flag += "=" + options[1]
+        description = description.replace(options[0], "Before:")
     snippets = re.findall(r"(Before|After):\n\s*```mlir\n(.*?)```", description, re.S)
     same = re.search(r"^\s*After: the same\.$", description, re.M)
     names = [name for name, _ in snippets]

@@ -46,7 +46,7 @@ Status checkPhase(const std::string &name, const char *option, const std::vector
                        " (known = " + llvm::join(known, " ") + ")");
 }
 
-// Writes DIR/2-fuse.mlir and the like.
+// Writes DIR/3-fuse.mlir and the like.
 Status dump(const std::string &folder, size_t index, const std::string &phase, ModuleOp module) {
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
     return Status::error(folder + ": cannot create: " + error.message());

@@ -365,3 +365,36 @@ func.func @one_row_of_several_positions(%q: tensor<?x9x64xf32>, %c: tensor<?x1x6
   %m, %l = llm.attention %q, %kv4, %batch {scale = 0.125 : f32, softcap = 0.0 : f32, window = 0 : i64, with_logsum} : tensor<?x9x64xf32>, !llm.kv<1x64xf32, latent = 64, every = 4>
   return
 }
+
+// CHECK: llm.weight @part : !llm.weight<48x16> from [{tensor = "a"}] {of = array<i64: 96, 16>, parts = [array<i64: 0, 0, 96>, array<i64: -1, 0, 16>]}
+llm.weight @part : !llm.weight<48x16> from [{tensor = "a"}] {of = array<i64: 96, 16>, parts = [array<i64: 0, 0, 96>, array<i64: -1, 0, 16>]}
+
+// CHECK-LABEL: @fill
+func.func @fill(%batch: !llm.batch) {
+  // CHECK: llm.fill %{{.+}} {value = 0.000000e+00 : f32} : tensor<?x576xf32>
+  %z = llm.fill %batch {value = 0.0 : f32} : tensor<?x576xf32>
+  return
+}
+
+// CHECK-LABEL: @all_gather
+func.func @all_gather(%batch: !llm.batch, %x: tensor<?x64xf32>) {
+  // CHECK: llm.all_gather %{{.+}}, %{{.+}} : tensor<?x64xf32> {segments = [array<i64: 0, 64, 64, 96>]} -> tensor<?x96xf32>
+  %y = llm.all_gather %batch, %x : tensor<?x64xf32> {segments = [array<i64: 0, 64, 64, 96>]} -> tensor<?x96xf32>
+  // CHECK: llm.all_gather %{{.+}} {segments = [array<i64: 0, 96, 96, 96>]} -> tensor<?x96xf32>
+  %z = llm.all_gather %batch {segments = [array<i64: 0, 96, 96, 96>]} -> tensor<?x96xf32>
+  return
+}
+
+// CHECK-LABEL: @send
+func.func @send(%batch: !llm.batch, %h: tensor<?x576xf32>) {
+  // CHECK: llm.send %{{.+}}, %{{.+}} {stage = 1 : i64} : tensor<?x576xf32>
+  llm.send %h, %batch {stage = 1 : i64} : tensor<?x576xf32>
+  return
+}
+
+// CHECK-LABEL: @receive
+func.func @receive(%batch: !llm.batch) {
+  // CHECK: llm.receive %{{.+}} {stage = 0 : i64} : tensor<?x576xf32>
+  %h = llm.receive %batch {stage = 0 : i64} : tensor<?x576xf32>
+  return
+}

@@ -107,3 +107,18 @@ llm.weight @weight_c8_rank : !llm.weight<4x4> from [{tensor = "a", dims = array<
 
 // expected-error@+1 {{'llm.weight' op maps elements by "log" (known = neg_exp, unit_rows)}}
 llm.weight @weight_c9 : !llm.weight<4> from [{tensor = "a", map = "log"}]
+
+// -----
+
+// expected-error@+1 {{'llm.weight' op is a part of another weight, expected its shape 'of' and 'parts' for each dimension}}
+llm.weight @weight_c10 : !llm.weight<4x4> from [{tensor = "a"}] {of = array<i64: 8, 4>}
+
+// -----
+
+// expected-error@+1 {{'llm.weight' op has the parts array<i64: 0, 0>, expected partition, begin and size of each}}
+llm.weight @weight_c10_triples : !llm.weight<4> from [{tensor = "a"}] {of = array<i64: 8>, parts = [array<i64: 0, 0>]}
+
+// -----
+
+// expected-error@+1 {{'llm.weight' op has a part of width 6 at 4 of 8, expected parts in ascending order and inside of the weight}}
+llm.weight @weight_c10_outside : !llm.weight<4> from [{tensor = "a"}] {of = array<i64: 8>, parts = [array<i64: 0, 4, 6>]}
