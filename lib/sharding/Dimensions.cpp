@@ -255,17 +255,30 @@ void Dimensions::cut(int index, const Group &group) {
     own.partition = partitionOf(index, group);
 }
 
-// The keys of heads that are cut: those that each rank's heads read.
+// The keys of heads that are cut: those that each rank's heads read, as many heads each. Where that cannot be, the
+// heads stay whole.
 void Dimensions::cutKeys(const Keys &keys) {
-  Piece heads = resolved(keys.heads).front(), own = resolved(keys.keys).front();
-  if (!axis(heads).partition || axis(own).whole || own.num != 1 || heads.num != 1)
-    return;
-  Partition inHeads;
-  for (const Range &range : *axis(heads).partition)
-    inHeads.push_back({range.begin / heads.den, range.end / heads.den});
-  Partition partition = scaled(keyHeadsOf(inHeads, keys.groupSize), own.den);
+  Dimension allHeads = resolved(keys.heads), allKeys = resolved(keys.keys);
+  for (const Piece &piece : allHeads)
+    if (!axis(piece).partition)
+      return;
+  Piece heads = allHeads.front(), own = allKeys.front();
+  Partition partition;
+  bool fits = allHeads.size() == 1 && allKeys.size() == 1;
+  for (const Range &range : *axis(heads).partition) {
+    Range asked = {range.begin * heads.num / heads.den, range.end * heads.num / heads.den};
+    Range read = keyHeadsOf({asked}, keys.groupSize).front();
+    fits &= readsEvenly(asked, read, keys.groupSize) && read.begin * own.den % own.num == 0 &&
+            read.end * own.den % own.num == 0;
+    partition.push_back({read.begin * own.den / own.num, read.end * own.den / own.num});
+  }
   bool isAll = std::all_of(partition.begin(), partition.end(),
                            [&](const Range &range) { return range.size() == axis(own).size; });
+  if (!fits || (axis(own).whole && !isAll)) {
+    for (const Piece &piece : allHeads)
+      axis(piece).partition.reset();
+    return;
+  }
   if (!isAll)
     axis(own).partition = std::move(partition);
 }

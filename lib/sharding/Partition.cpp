@@ -37,6 +37,17 @@ Partition keyHeadsOf(const Partition &heads, int64_t groupSize) {
   return partition;
 }
 
+bool readsEvenly(const Range &heads, const Range &keys, int64_t groupSize) {
+  if (keys.size() == 0)
+    return heads.size() == 0;
+  if (heads.size() % keys.size() != 0)
+    return false;
+  for (int64_t head = heads.begin; head < heads.end; ++head)
+    if (keys.begin + (head - heads.begin) / (heads.size() / keys.size()) != head / groupSize)
+      return false;
+  return true;
+}
+
 Partition scaled(Partition partition, int64_t factor) {
   for (Range &range : partition)
     range = {range.begin * factor, range.end * factor};

@@ -25,6 +25,9 @@ Partition partitionHeads(int64_t heads, int64_t groupSize, int64_t ranks);
 // The key-value heads that the query heads of each rank read.
 Partition keyHeadsOf(const Partition &heads, int64_t groupSize);
 
+// Whether heads that are numbered from 0 in `heads`, and keys in `keys`, still read theirs by equal groups.
+bool readsEvenly(const Range &heads, const Range &keys, int64_t groupSize);
+
 // Every range times a factor.
 Partition scaled(Partition partition, int64_t factor);
 

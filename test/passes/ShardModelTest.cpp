@@ -133,7 +133,12 @@ public:
           op("llm.slice " + c + " at " + text(from * size) + " : " + rows(channels) + " -> " + rows(count * size));
       return split(flat, count, size);
     };
-    std::string q = part(0, keys), k = part(keys, keys), v = part(2 * keys, heads);
+    // Of length one, as the delta rule wants them: others make rounding grow from row to row.
+    auto unit = [&](const std::string &value) {
+      std::string normed = op("llm.rms_norm " + value + " {eps = 1.0e-5 : f32} : " + rows(keys, size));
+      return op("llm.scale " + normed + " {factor = 0.25 : f32} : " + rows(keys, size));
+    };
+    std::string q = unit(part(0, keys)), k = unit(part(keys, keys)), v = part(2 * keys, heads);
     std::string decay = op("llm.activation sigmoid " + linear(x, width, heads, flip()) + " : " + rows(heads));
     std::string beta =
         flip() ? op("llm.activation sigmoid " + linear(x, width, heads, false) + " : " + rows(heads)) : "";
@@ -143,9 +148,10 @@ public:
                        ", !llm.recurrent<" + text(heads) + "x16x16>");
     std::string y = merge(o, heads, size);
     if (flip()) {
-      // One norm over all heads, told as one head.
-      std::string one = split(y, 1, heads * size);
-      y = merge(op("llm.rms_norm " + one + " {eps = 1.0e-5 : f32} : " + rows(1, heads * size)), 1, heads * size);
+      // A norm over all heads, told as one head, or over several of them.
+      int64_t groups = flip() ? 1 : heads % 2 == 0 ? 2 : keys, width = heads * size / groups;
+      std::string grouped = split(y, groups, width);
+      y = merge(op("llm.rms_norm " + grouped + " {eps = 1.0e-5 : f32} : " + rows(groups, width)), groups, width);
     }
     add(linear(y, heads * size, width, false));
   }

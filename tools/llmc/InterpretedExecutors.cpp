@@ -197,7 +197,7 @@ void takeRecords(std::vector<SequenceLogits> &into, const std::vector<SequenceLo
   for (size_t s = 0; s < into.size(); ++s) {
     into[s].records.resize(std::max(into[s].records.size(), from[s].records.size()));
     for (size_t index = 0; index < from[s].records.size(); ++index)
-      if (from[s].records[index].rows > 0)
+      if (!from[s].records[index].values.empty())
         into[s].records[index] = from[s].records[index];
   }
 }

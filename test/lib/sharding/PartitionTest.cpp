@@ -19,6 +19,15 @@ TEST(Partition, GroupsOfHeadsStayTogetherWhileTheyCan) {
   EXPECT_EQ(keyHeadsOf(heads, 4), (Partition{{0, 1}, {0, 1}, {0, 1}, {1, 2}, {1, 2}}));
 }
 
+TEST(Partition, HeadsReadTheirKeysInEqualGroups) {
+  EXPECT_TRUE(readsEvenly({0, 8}, {0, 2}, 4));
+  EXPECT_TRUE(readsEvenly({5, 7}, {1, 2}, 4));  // inside of one group
+  EXPECT_TRUE(readsEvenly({2, 6}, {0, 2}, 4));  // two of each of two groups
+  EXPECT_FALSE(readsEvenly({2, 8}, {0, 2}, 4)); // two of one group and four of the next
+  EXPECT_FALSE(readsEvenly({3, 6}, {0, 2}, 4));
+  EXPECT_TRUE(readsEvenly({4, 4}, {1, 1}, 4));
+}
+
 TEST(Partition, EveryUnitHasOneOwner) {
   for (int64_t heads = 1; heads <= 24; ++heads)
     for (int64_t groupSize = 1; groupSize <= heads; ++groupSize)

@@ -1,0 +1,44 @@
+"""ranks.py FOLDER WORK GRID...: ranks that share the model in FOLDER compute what one computes.
+
+GRID is like `tensor=2` or `experts=2,pipeline=2`. Logits and the residual stream of every position in float32, within 2e-5
+of the largest value of each tensor; all ranks have the same logits, or llmc says which differs.
+"""
+import json
+import pathlib
+import sys
+
+from golden import read_tensors, run
+
+BOUND = 2e-5
+
+
+def computed(model, ids, output, flags):
+    run("llmc", "logits", model, "--ids", ids, "-o", output, "--hidden", "--weights", "f32", *flags)
+    return read_tensors(output)
+
+
+def differences(where, expected, actual):
+    assert expected.keys() == actual.keys(), (where, sorted(expected.keys() ^ actual.keys()))
+    for name, (shape, values) in expected.items():
+        assert actual[name][0] == shape, (where, name, actual[name][0], shape)
+        bound = BOUND * max(map(abs, values))
+        for at, (x, y) in enumerate(zip(actual[name][1], values, strict=True)):
+            if not abs(x - y) <= bound:
+                yield f"{where}: {name} at {at} is {x}, expected {y} +- {bound:.3g}"
+                break
+
+
+folder, work, grids = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
+work.mkdir(parents=True, exist_ok=True)
+golden = read_tensors(folder / "golden.safetensors")
+ids = work / "ids.json"
+ids.write_text(json.dumps({"sequences": [[int(token) for token in golden[f"{name}.input_ids"][1]] for name in "ab"]}))
+failures = []
+for executor in ("reference",):
+    one = computed(folder, ids, work / "one.safetensors", ["--executor", executor])
+    for grid in grids:
+        flags = [word for axis in grid.split(",") for word in ("--" + axis.split("=")[0], axis.split("=")[1])]
+        shared = computed(folder, ids, work / "ranks.safetensors", ["--executor", executor, *flags])
+        failures += differences(f"{folder.name}, {executor}, {grid}", one, shared)
+print("\n".join(failures))
+sys.exit(1 if failures else 0)
