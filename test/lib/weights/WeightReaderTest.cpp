@@ -236,6 +236,56 @@ TEST(WeightReader, RefusesViewsThatDoNotFit) {
             "weight 'w': tensor 't' gives both rows and ranges of its dimensions; expected one of them");
 }
 
+TEST(WeightReader, TakesThePartOfARank) {
+  MemoryTensors tensors;
+  std::vector<float> a(6 * 8), b(2 * 8);
+  std::iota(a.begin(), a.end(), 0.0f);
+  std::iota(b.begin(), b.end(), 100.0f);
+  tensors.addFloats("a", {6, 8}, a);
+  tensors.addFloats("b", {2, 8}, b);
+  WeightRecipe recipe = recipeOfTensors({8, 8}, {"a", "b"});
+  // The rows 1, 2 and 6 (the first of b), of each the columns 0, 1 and 5 to 7.
+  recipe.taken = {{{1, 3}, {6, 7}}, {{0, 2}, {5, 8}}};
+  StatusOr<WeightReader> reader = WeightReader::open(recipe, tensors);
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  EXPECT_EQ(reader->numRows(), 3);
+  EXPECT_EQ(reader->rowLength(), 5);
+  std::vector<int64_t> rows = {2, -1, 0, 1};
+  std::vector<float> values(4 * 5);
+  ASSERT_TRUE(reader->readRows(rows, values.data()).ok());
+  EXPECT_EQ(values, (std::vector<float>{100, 101, 105, 106, 107, 0, 0, 0, 0, 0, 8, 9, 13, 14, 15, 16, 17, 21, 22, 23}));
+  EXPECT_FALSE(reader->isStoredRow(0)); // two runs
+  // Rows past the part are none of its rows.
+  rows = {3};
+  EXPECT_EQ(reader->readRows(rows, values.data()).message(), "weight 'w' has 3 rows, row 3 is asked for");
+
+  recipe.taken = {{{0, 9}}, {{0, 8}}};
+  EXPECT_EQ(WeightReader::open(recipe, tensors).status().message(),
+            "weight 'w': takes 0 to 9 of dimension 0, which has 8");
+  recipe.taken = {{{0, 8}}};
+  EXPECT_EQ(WeightReader::open(recipe, tensors).status().message(),
+            "weight 'w' has 2 dimensions, but parts of 1 are taken");
+}
+
+TEST(WeightReader, TakesExpertsOfAStack) {
+  MemoryTensors tensors;
+  for (int expert = 0; expert < 4; ++expert) {
+    std::vector<float> values(2 * 3);
+    std::iota(values.begin(), values.end(), 10.0f * static_cast<float>(expert));
+    tensors.addFloats("e." + std::to_string(expert), {2, 3}, values);
+  }
+  WeightRecipe recipe = recipeOfTensors({4, 2, 3}, {"e.{expert}"});
+  recipe.sources[0].stack = 4;
+  recipe.taken = {{{2, 4}}, {{1, 2}}, {{0, 3}}};
+  StatusOr<WeightReader> reader = WeightReader::open(recipe, tensors);
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  std::vector<int64_t> rows = {0, 1};
+  std::vector<float> values(2 * 3);
+  ASSERT_TRUE(reader->readRows(rows, values.data()).ok());
+  EXPECT_EQ(values, (std::vector<float>{23, 24, 25, 33, 34, 35}));
+  EXPECT_TRUE(reader->isStoredRow(1));
+}
+
 TEST(WeightReader, RecipeComesFromAWeightOp) {
   mlir::MLIRContext context;
   context.loadDialect<llm::LlmDialect>();
