@@ -5,7 +5,7 @@
  *     void llmc_step(const llmc_step_context *context);
  *
  * Every worker thread calls it once per step with a context that differs in `worker` and `scratch` alone; the program
- * splits its work over the workers and calls `barrier` between dependent tasks. It allocates nothing and cannot fail.
+ * splits its work over the workers and calls `barrier` between dependent tasks. It allocates nothing, and nothing but `collective` can fail.
  * All sizes are in bytes, all counts in the unit their name says. The code generator reads the field offsets from here
  * (offsetof), so a change of a struct needs nothing but a new LLMC_ABI_VERSION. */
 #ifndef LLMC_ABI_H
@@ -38,6 +38,25 @@ typedef struct llmc_batch {
   const int32_t *logit_rows; /* [R] rows (0 .. T-1) whose logits are wanted, ascending */
 } llmc_batch;
 
+enum {
+  LLMC_ALL_REDUCE, /* result = sum of the inputs of all ranks of the group, in ascending order of ranks */
+  LLMC_ALL_GATHER, /* result = the parts that the ranks of the group hold, each where its ranges say */
+  LLMC_SEND,       /* input goes to the rank at the same place of stage `stage` */
+  LLMC_RECEIVE     /* result comes from there: the n-th receive gets the n-th send */
+};
+
+/* What ranks exchange at one place of a program: a constant. */
+typedef struct llmc_collective {
+  int64_t kind;
+  int64_t logit_rows; /* 0: T rows are exchanged, 1: R */
+  int64_t ranks;      /* of a group */
+  int64_t stage;      /* of a send or receive */
+  /* Elements of a row, and from one row to the next; 0 where there is no such operand. */
+  int64_t input_columns, input_stride;
+  int64_t result_columns, result_stride;
+  int64_t num_segments; /* of an all_gather: as many times `ranks` pairs (begin, end) of int64_t follow this struct */
+} llmc_collective;
+
 typedef struct llmc_step_context {
   const llmc_batch *batch;
   const uint8_t *weights; /* the artifact's weights section, 64-byte aligned */
@@ -61,6 +80,11 @@ typedef struct llmc_step_context {
    * manifest. `barrier` is called after each task (and inside of some), so that both together see all of a step. */
   void (*trace)(void *trace_state, int32_t worker, int32_t task);
   void *trace_state;
+  /* Called by worker 0 alone, between two barriers, in programs of several ranks; null in others. What it returns is
+   * stored in *collective_failed for all workers: anything but 0 ends the step. */
+  int32_t (*collective)(void *collective_state, const llmc_collective *what, const float *input, float *result);
+  void *collective_state;
+  int32_t *collective_failed;
 } llmc_step_context;
 
 typedef void (*llmc_step_function)(const llmc_step_context *context);

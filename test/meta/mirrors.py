@@ -53,6 +53,7 @@ WITHOUT_MIRROR = {
     "lib/target/*.cpp": ("test/passes/schedule-tasks.mlir", "facts of chips: a test would repeat them"),
     "lib/weights/Unpack.cpp": ("test/lib/weights/PackTest.cpp", "the inverse that packing is tested with"),
     "runtime/artifact/ManifestCheck.cpp": ("test/runtime/artifact/ManifestTest.cpp", "the checks of a manifest"),
+    "runtime/collective/Transport.cpp": ("test/runtime/collective/SimulatedRanksTest.cpp", "what transports say"),
     "runtime/engine/ArtifactText.cpp": ("test/runtime/engine/TextGenerationTest.cpp", "loads what generation uses"),
     "runtime/engine/ChromeTrace.cpp": ("test/runtime/engine/StepTraceTest.cpp", "writes what that test records"),
     "runtime/engine/Forward.cpp": ("test/runtime/engine/EngineTest.cpp", "a part of the engine"),
