@@ -12,12 +12,14 @@ using namespace mlir;
 namespace llmc {
 namespace {
 
-// Launches and calls are the points of time; nothing else reads or writes a buffer.
+// Launches, calls and what ranks exchange are the points of time; nothing else reads or writes a buffer.
 std::string nameOfStep(Operation &op) {
   if (auto launch = dyn_cast<tile::LaunchOp>(op))
     return launch.getTask().str();
   if (auto call = dyn_cast<func::CallOp>(op))
     return call.getCallee().str();
+  if (tile::isCollective(&op))
+    return op.getName().stripDialect().str();
   return "";
 }
 

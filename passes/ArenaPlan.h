@@ -10,7 +10,7 @@ namespace llmc {
 struct ArenaBuffer {
   mlir::Operation *alloc;
   std::string writer;                      // the task or function that is given it first
-  int64_t bytes = 0, first = 0, last = -1; // uses by their place among the launches and calls; none: 0, -1
+  int64_t bytes = 0, first = 0, last = -1; // uses by their place among the steps; none: 0, -1
   int64_t offset = 0;
 };
 
@@ -21,7 +21,7 @@ struct ArenaCall {
 
 struct ArenaFunction {
   std::string name;
-  std::vector<std::string> steps; // what is launched or called, in order
+  std::vector<std::string> steps; // what is launched, called or exchanged, in order
   std::vector<ArenaBuffer> buffers;
   std::vector<ArenaCall> calls;
   int64_t height = 0; // bytes above its base, what it calls included

@@ -1,5 +1,6 @@
 #include "passes/CheckTileForms.h"
 #include "dialects/llm/LlmShapes.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -25,13 +26,19 @@ Missing missing(Operation *op) {
       .Case<llm::WeightOp, llm::StateOp, llm::UseWeightOp, llm::UseStateOp, llm::LinearOp, llm::FusedLinearOp,
             llm::ExpertLinearOp, llm::HeadLinearOp, llm::RouterOp, llm::AttentionOp, llm::KvAppendOp,
             llm::SelectPositionsOp, llm::RecordOp, llm::SplitHeadsOp, llm::MergeHeadsOp, llm::LinearAttentionOp,
-            llm::ShortConvOp>([](auto) { return std::nullopt; })
+            llm::ShortConvOp, llm::AllGatherOp, llm::SendOp, llm::ReceiveOp, llm::FillOp, shard::GridOp>(
+          [](auto) { return std::nullopt; })
+      .Case([](shard::AllReduceOp reduce) {
+        bool isGroupSum = reduce.getReduction() == shard::ReductionKind::Sum &&
+                          reduce.getGridAxes() == ArrayRef<shard::GridAxis>{1};
+        return isGroupSum ? Missing() : Missing(" other than sums over the ranks of a group");
+      })
       .Case<llm::ActivationOp, llm::AddOp, llm::AffineOp, llm::ClampOp, llm::CombineOp, llm::ConcatOp, llm::EmbeddingOp,
             llm::GatedActivationOp, llm::LayerNormOp, llm::MultiplyOp, llm::PositionEmbeddingOp, llm::PositionScaleOp,
             llm::RepeatHeadsOp, llm::RmsNormOp, llm::RopeOp, llm::RopeTableOp, llm::ScaleOp, llm::SelectRowsOp,
             llm::SliceOp, llm::SoftcapOp, llm::SoftmaxOp, llm::XieluOp>([](auto) { return std::nullopt; })
       .Default([](Operation *other) {
-        return isa_and_nonnull<llm::LlmDialect>(other->getDialect()) ? Missing("") : std::nullopt;
+        return isa_and_nonnull<llm::LlmDialect, shard::ShardDialect>(other->getDialect()) ? Missing("") : std::nullopt;
       });
 }
 
@@ -66,6 +73,11 @@ constexpr NativeForm nativeForms[] = {
     {"merge_heads", "view"},
     {"record", "rows"},
     {"combine", "rows"},
+    {"fill", "rows"},
+    {"all_reduce", "collective"},
+    {"all_gather", "collective"},
+    {"send", "collective"},
+    {"receive", "collective"},
 };
 
 bool isQuantized(Operation *op) {

@@ -5,18 +5,6 @@
 using namespace mlir;
 using namespace llmc;
 
-tile::Space FunctionTasks::spaceOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return tile::Space::Rows;
-  if (isa<llm::SelectRowsOp>(op))
-    return tile::Space::LogitRows;
-  for (Value operand : op->getOperands())
-    if (isa<RankedTensorType>(operand.getType()))
-      return spaceOf(operand);
-  return tile::Space::Rows;
-}
-
 Value FunctionTasks::bufferFor(Value value) {
   Value &buffer = buffers_[value];
   if (!buffer)
@@ -83,10 +71,12 @@ LogicalResult FunctionTasks::convertOp(Operation &op) {
       .Case([&](llm::RouterOp router) { return convertRouter(router); })
       .Case([&](llm::SelectPositionsOp select) { return convertSelectPositions(select); })
       .Case([&](llm::RecordOp record) { return convertRecord(record); })
+      .Case<shard::AllReduceOp, llm::AllGatherOp, llm::SendOp, llm::ReceiveOp>(
+          [&](auto) { return convertCollective(op); })
       .Case([&](func::CallOp call) { return convertCall(call); })
       .Case([&](func::ReturnOp ret) { return convertReturn(ret); })
       .Case<llm::ActivationOp, llm::AddOp, llm::AffineOp, llm::ClampOp, llm::CombineOp, llm::ConcatOp, llm::EmbeddingOp,
-            llm::GatedActivationOp, llm::LayerNormOp, llm::MultiplyOp, llm::PositionEmbeddingOp, llm::PositionScaleOp,
+            llm::FillOp, llm::GatedActivationOp, llm::LayerNormOp, llm::MultiplyOp, llm::PositionEmbeddingOp, llm::PositionScaleOp,
             llm::RepeatHeadsOp, llm::RmsNormOp, llm::RopeOp, llm::RopeTableOp, llm::ScaleOp, llm::SelectRowsOp,
             llm::SinkhornOp, llm::SliceOp, llm::SoftcapOp, llm::SoftmaxOp, llm::XieluOp>(
           [&](auto) { return convertRowOp(op); })

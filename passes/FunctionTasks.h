@@ -1,7 +1,7 @@
 // One function of the llm module as launches of tile tasks. TaskGrouping decides what shares a task, TaskBuilder spells
 // the arithmetic; here values become buffers, and functions get their results as operands. A file per group of ops:
-// RowTasks.cpp, ProductTasks.cpp, ExpertTasks.cpp, AttentionTasks.cpp, RecurrentTasks.cpp; what belongs to no group is
-// in FunctionTasks.cpp.
+// RowTasks.cpp, ProductTasks.cpp, ExpertTasks.cpp, AttentionTasks.cpp, RecurrentTasks.cpp, CollectiveTasks.cpp; what belongs
+// to no group is in FunctionTasks.cpp.
 #pragma once
 #include "dialects/llm/LlmShapes.h"
 #include "passes/RowPart.h"
@@ -26,6 +26,7 @@ private:
   mlir::LogicalResult convertWindowPool(llm::WindowPoolOp op);
   mlir::LogicalResult convertRouter(llm::RouterOp op);
   mlir::LogicalResult convertRecord(llm::RecordOp op);
+  mlir::LogicalResult convertCollective(mlir::Operation &op);
   mlir::LogicalResult convertCall(mlir::func::CallOp op);
   void convertUse(mlir::Operation *use);
   mlir::LogicalResult convertRowOp(mlir::Operation &op);
@@ -53,6 +54,9 @@ private:
   mlir::Value emitBatchFact(TaskBuilder &task, tile::BatchFact fact, mlir::Value batch, mlir::Value row);
 
   tile::Space spaceOf(mlir::Value value);
+  // What an op says of its results, and users of a value that says nothing.
+  std::optional<tile::Space> spaceFromOperands(mlir::Value value);
+  std::optional<tile::Space> spaceFromUsers(mlir::Value value);
   mlir::Value bufferFor(mlir::Value value);
   TaskBuilder newTask(tile::Space space, mlir::Location location) {
     rows_.clear();

@@ -158,7 +158,7 @@ Value FunctionTasks::emitMoved(TaskBuilder &task, Operation *op, Value row) {
       .Default([](Operation *) { return Value(); });
 }
 
-// What begins with the batch.
+// What begins with the batch or with nothing.
 Value FunctionTasks::emitSource(TaskBuilder &task, Operation *op, Value row) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](llm::EmbeddingOp embedding) {
@@ -185,6 +185,9 @@ Value FunctionTasks::emitSource(TaskBuilder &task, Operation *op, Value row) {
         place = arith::MinUIOp::create(task.body(), task.location(), place, task.index(rows - 1));
         Value at = arith::MulIOp::create(task.body(), task.location(), place, task.index(size));
         return task.loadVector(others_.at(embedding.getWeight()), at, size);
+      })
+      .Case([&](llm::FillOp fill) {
+        return task.constant(fill.getValue().convertToFloat(), llm::elementsPerRow(fill.getType()));
       })
       .Case([&](llm::RopeTableOp table) {
         Value position = emitBatchFact(task, tile::BatchFact::Position, table.getBatch(), row);

@@ -203,7 +203,7 @@ Operation *TaskGrouping::readerOf(OpOperand *use) const {
 bool TaskGrouping::readsMemory(Operation *op) {
   return isa<llm::AttentionOp, llm::SelectPositionsOp, llm::LinearAttentionOp, llm::ShortConvOp, llm::WindowPoolOp,
              func::CallOp, func::ReturnOp>(op) ||
-         hasStack(op);
+         hasStack(op) || isCollective(op);
 }
 
 bool TaskGrouping::needsBuffer(Value value) const { return readingOf(value).needsBuffer; }
@@ -233,6 +233,8 @@ TaskGrouping::Reading TaskGrouping::read(Value value) const {
     if (Operation *reader = readerOf(use))
       readers.insert(reader);
   }
+  if (op && isCollective(op))
+    return {true, nullptr};
   // A row that two tasks read is cheaper to keep than to compute twice.
   bool isDear = isa_and_nonnull<llm::AttentionOp, llm::SelectPositionsOp, llm::LinearAttentionOp, llm::ShortConvOp,
                                 llm::WindowPoolOp, llm::RopeTableOp>(op) &&

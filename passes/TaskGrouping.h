@@ -1,6 +1,7 @@
 // Which ops of a function share a task: the decisions of task formation, without building anything.
 #pragma once
 #include "dialects/llm/LlmDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace llmc {
@@ -31,6 +32,10 @@ public:
 
   /// Whether `op` is a product with a stack of matrices, of which every slot or head of a row takes one.
   static bool hasStack(mlir::Operation *op) { return mlir::isa<llm::ExpertLinearOp, llm::HeadLinearOp>(op); }
+  /// Whether `op` exchanges rows with other ranks, from buffer to buffer.
+  static bool isCollective(mlir::Operation *op) {
+    return mlir::isa<mlir::shard::AllReduceOp, llm::AllGatherOp, llm::SendOp, llm::ReceiveOp>(op);
+  }
 
   /// Splitting and merging heads moves nothing: the value behind such aliases.
   static mlir::Value root(mlir::Value value);

@@ -24,6 +24,11 @@ mlir::LogicalResult verifyVector(mlir::Operation *op, llvm::StringRef what, mlir
 /// Succeeds when `eps` is more than 0 and finite.
 mlir::LogicalResult verifyEps(mlir::Operation *op, llvm::APFloat eps);
 
+/// Succeeds when `segments` are those of an llm.all_gather of `elements`, of which this rank holds `own` (C1 to C3 there).
+mlir::LogicalResult verifyGather(mlir::Operation *op, mlir::ArrayAttr segments, int64_t elements, int64_t own);
+/// Succeeds when `stage` can be one.
+mlir::LogicalResult verifyStage(mlir::Operation *op, int64_t stage);
+
 /// Rows of a panel in tiles of `tile` rows: the widest that kernels take and that divides the padded tile; 16 when
 /// quantised.
 int64_t panelFor(int64_t tile, WeightForm form);

@@ -14,6 +14,13 @@ bool isTileType(mlir::Type type);
 int64_t largestCodeOf(mlir::Type codes);
 /// Elements that the state of `heads` query heads takes in partials.
 int64_t partialChannels(llm::KvType kv, int64_t heads);
+/// True for the ops of TileCollectiveOps.td.
+bool isCollective(mlir::Operation *op);
+/// The llmc_collective of such an op, with what follows it, for groups of `ranks` and rows so many elements apart.
+llvm::SmallVector<int64_t> describeCollective(mlir::Operation *op, int64_t ranks, int64_t inputStride,
+                                              int64_t resultStride);
+/// Ranks of a group, of which the module is the program of one; 1 where nobody shares it.
+int64_t ranksOf(mlir::ModuleOp module);
 } // namespace llmc::tile
 
 #define GET_TYPEDEF_CLASSES

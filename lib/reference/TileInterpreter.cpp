@@ -38,6 +38,7 @@ private:
   LogicalResult evaluate(tile::AllocOp op, Frame &frame);
   LogicalResult evaluate(tile::LogitsOp op, Frame &frame);
   LogicalResult evaluate(tile::LaunchOp op, Frame &frame);
+  LogicalResult exchange(Operation *op, Frame &frame, Value input, Value result);
   FailureOr<std::shared_ptr<Rows>> makeRows(Operation *op, tile::RowsType type, int64_t count);
 
   TileInterpreter &owner;
@@ -63,13 +64,16 @@ TileInterpreter::TileInterpreter(ModuleOp module, PackedWeightProvider &weights)
 TileInterpreter::~TileInterpreter() = default;
 
 FailureOr<std::unique_ptr<TileInterpreter>> TileInterpreter::create(ModuleOp module, PackedWeightProvider &weights,
-                                                                    int64_t numPages, int64_t numSlots) {
+                                                                    int64_t numPages, int64_t numSlots,
+                                                                    Transport *transport) {
   auto step = module.lookupSymbol<func::FuncOp>("step");
   if (!step || step.isExternal())
     return module.emitError() << "module has no function @step with a body";
   if (step.getNumArguments() != 1 || !isa<llm::BatchType>(step.getArgumentTypes()[0]))
     return step.emitError() << "@step is " << step.getFunctionType() << ", expected it to take !llm.batch alone";
   std::unique_ptr<TileInterpreter> interpreter(new TileInterpreter(module, weights));
+  if (transport)
+    interpreter->collectives.emplace(*transport);
   if (failed(interpreter->placeStates(numPages, numSlots)) || failed(interpreter->compileTasks()))
     return failure();
   return interpreter;
@@ -211,6 +215,10 @@ LogicalResult TileStep::execute(Operation &op, Frame &frame) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<llm::UseWeightOp, llm::UseStateOp, func::CallOp, tile::AllocOp, tile::LogitsOp, tile::LaunchOp>(
           [&](auto known) { return evaluate(known, frame); })
+      .Case<tile::AllReduceOp, tile::AllGatherOp>(
+          [&](auto collective) { return exchange(collective, frame, collective.getInput(), collective.getResult()); })
+      .Case([&](tile::SendOp send) { return exchange(send, frame, send.getInput(), {}); })
+      .Case([&](tile::ReceiveOp receive) { return exchange(receive, frame, {}, receive.getResult()); })
       .Default(
           [](Operation *unknown) { return unknown->emitOpError() << "has no reference implementation between tasks"; });
 }
@@ -299,4 +307,23 @@ LogicalResult TileStep::evaluate(tile::LaunchOp op, Frame &frame) {
   if (task == owner.tasks.end())
     return op.emitOpError() << "names @" << op.getTask() << ", which is no tile.task of this module";
   return task->second->run(std::move(arguments), memory);
+}
+
+LogicalResult TileStep::exchange(Operation *op, Frame &frame, Value input, Value result) {
+  if (!owner.collectives)
+    return op->emitOpError() << "needs the other ranks, but this one is interpreted alone";
+  auto rowsOf = [&](Value value) { return value ? std::get<std::shared_ptr<Rows>>(frame.at(value)) : nullptr; };
+  std::shared_ptr<Rows> from = rowsOf(input), to = rowsOf(result);
+  SmallVector<int64_t> words = tile::describeCollective(op, tile::ranksOf(owner.module), from ? from->columns : 0,
+                                                        to ? to->columns : 0);
+  const auto *what = reinterpret_cast<const llmc_collective *>(words.data());
+  const int64_t count = what->logit_rows ? memory.batch->num_logit_rows : memory.batch->num_tokens;
+  CheckedSize floats = collectiveScratchFloats(*what, count);
+  if (!floats.fits(maxBufferElements))
+    return op->emitOpError() << "exchanges " << count << " rows, whose copies take more than " << maxBufferElements
+                             << " elements";
+  std::vector<float> scratch(*floats.value());
+  Status status = owner.collectives->run(*what, count, from ? from->values.data() : nullptr,
+                                         to ? to->values.data() : nullptr, scratch);
+  return status.ok() ? success() : op->emitOpError() << status.message();
 }

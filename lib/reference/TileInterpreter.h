@@ -4,9 +4,11 @@
 #include "dialects/tile/TileDialect.h"
 #include "lib/reference/Matrix.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "runtime/collective/Collectives.h"
 #include "runtime/llmc_abi.h"
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,9 +48,11 @@ struct TileOutput {
 /// sequence uses which.
 class TileInterpreter {
 public:
-  /// Keeps references to both; the module must not change while the interpreter lives.
+  /// Keeps references to all; the module must not change while the interpreter lives. The program of one of several
+  /// ranks needs the transport by which it reaches the others, each an interpreter on a thread of its own.
   static mlir::FailureOr<std::unique_ptr<TileInterpreter>> create(mlir::ModuleOp module, PackedWeightProvider &weights,
-                                                                  int64_t numPages, int64_t numSlots = 0);
+                                                                  int64_t numPages, int64_t numSlots = 0,
+                                                                  Transport *transport = nullptr);
   ~TileInterpreter();
 
   /// Runs @step. A batch that contradicts itself or names a missing page is an error at the module.
@@ -74,6 +78,7 @@ private:
   std::map<std::string, std::unique_ptr<TileTask>> tasks;
   int64_t positionsPerPage = 0, pageBytes = 0, numPages = 0, slotBytes = 0, numSlots = 0;
   std::vector<uint8_t> kv, slots;
+  std::optional<Collectives> collectives;
 };
 
 } // namespace llmc::reference

@@ -14,7 +14,7 @@ WITHOUT_MIRROR = {
     "passes/ShardingRules.cpp": ("test/passes/ShardModelTest.cpp", "random programs on random grids"),
     "passes/SplitStages.cpp": ("test/passes/shard-model/stages.mlir", "a part of that pass"),
     "passes/TaskBuilder.cpp": ("test/passes/form-tile-tasks", "spells the arithmetic of that pass"),
-    "passes/[AEFPR]*Tasks.cpp": ("test/passes/form-tile-tasks", "groups of ops in that pass"),
+    "passes/[ACEFPR]*Tasks.cpp": ("test/passes/form-tile-tasks", "groups of ops in that pass"),
     "passes/RowPart.cpp": ("test/passes/form-tile-tasks", "places of column tiles in that pass"),
     "passes/TaskFormulas.cpp": ("test/lib/codegen/cpu/LoweredRowsTest.cpp", "formulas are run, not read"),
     "passes/TaskGrouping.cpp": ("test/passes/form-tile-tasks", "makes the decisions of that pass"),

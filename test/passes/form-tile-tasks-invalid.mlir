@@ -43,8 +43,28 @@ func.func private @few_channels(%x: tensor<?x8xf32>, %s: !llm.recurrent<1x3x8>, 
 
 // -----
 
+shard.grid @ranks(shape = 1x2)
+
+func.func private @other_reduction(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{no kernel for shard.all_reduce other than sums over the ranks of a group yet}}
+  %y = shard.all_reduce %x on @ranks grid_axes = [1] reduction = max : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
 func.func private @large_matrix(%x: tensor<?x17x17xf32>) -> tensor<?x17x17xf32> {
   // expected-error @+1 {{no kernel for llm.sinkhorn of 17 x 17 yet}}
   %y = llm.sinkhorn %x {iterations = 20 : i64, eps = 1.0e-6 : f32} : tensor<?x17x17xf32>
   return %y : tensor<?x17x17xf32>
+}
+
+// -----
+
+shard.grid @ranks(shape = 1x2)
+
+func.func private @other_exchange(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{no kernel for shard.shift yet}}
+  %y = shard.shift %x on @ranks grid_axes = [1] shift_axis = 1 offset = 1 rotate : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
 }

@@ -35,6 +35,23 @@ func.func @program(%h: !tile.rows<576>) {
   return
 }
 
+// CHECK-LABEL: @exchanges
+func.func @exchanges(%a: !tile.rows<576>, %s: !tile.rows<576>, %p: !tile.rows<64>, %whole: !tile.rows<96>) {
+  // CHECK: tile.all_reduce rows %{{.+}} to %{{.+}} : <576>
+  tile.all_reduce rows %a to %s : !tile.rows<576>
+  // CHECK: tile.all_reduce logit_rows %{{.+}} to %{{.+}} : <576>
+  tile.all_reduce logit_rows %a to %s : !tile.rows<576>
+  // CHECK: tile.all_gather rows %{{.+}} : !tile.rows<64> to %{{.+}} : <96> {segments = [array<i64: 0, 64, 64, 96>]}
+  tile.all_gather rows %p : !tile.rows<64> to %whole : !tile.rows<96> {segments = [array<i64: 0, 64, 64, 96>]}
+  // CHECK: tile.all_gather rows to %{{.+}} : <96> {segments = [array<i64: 0, 96, 96, 96>]}
+  tile.all_gather rows to %whole : !tile.rows<96> {segments = [array<i64: 0, 96, 96, 96>]}
+  // CHECK: tile.send rows %{{.+}} to stage 1 : <576>
+  tile.send rows %a to stage 1 : !tile.rows<576>
+  // CHECK: tile.receive rows %{{.+}} from stage 0 : <576>
+  tile.receive rows %a from stage 0 : !tile.rows<576>
+  return
+}
+
 // CHECK: tile.task @vectors
 tile.task @vectors rows(%row, %at of 1) (%w: !llm.weight<576, plain>) {
   // CHECK: tile.load_vector %{{.+}}[%{{.+}}] : <576, plain> -> tensor<64xf32>

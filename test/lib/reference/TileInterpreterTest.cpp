@@ -1,5 +1,6 @@
 // Whole tile programs: grids, column parts, the cache over pages and steps, and every failure.
 #include "lib/reference/TileInterpreter.h"
+#include "runtime/collective/SimulatedRanks.h"
 #include "runtime/engine/BatchArrays.h"
 #include "test/lib/reference/TestModule.h"
 #include <cstring>
@@ -121,6 +122,72 @@ TEST(TileInterpreter, ChunksOverPagesChangeNothing) {
   ASSERT_TRUE(succeeded(actual));
   EXPECT_EQ(actual->logits.values,
             std::vector<float>(expected->logits.values.end() - 6, expected->logits.values.end()));
+}
+
+// Rank r of stage 0 fills its rows with 10^r, the group adds them up, stage 1 gets the sum, and both stages gather it
+// with 1 + r of rank r beside it.
+std::string rankProgram(int stage, int rank) {
+  const std::string sum = stage == 0 ? R"(
+      tile.launch @fill(%x) : !tile.rows<1>
+      tile.all_reduce rows %x to %x : !tile.rows<1>
+      tile.send rows %x to stage 1 : !tile.rows<1>)"
+                                     : "tile.receive rows %x from stage 0 : !tile.rows<1>";
+  return "module attributes {llmc.ranks = 2 : i64} {\n tile.task @fill rows(%row, %column of 1) (%x: !tile.rows<1>) {\n"
+         "   %c0 = arith.constant 0 : index\n   %v = arith.constant dense<" +
+         std::string(rank == 0 ? "1.0" : "10.0") +
+         R"(> : tensor<1xf32>
+    tile.store %v, %x[%row, %c0] : tensor<1xf32>, !tile.rows<1>
+  }
+  tile.task @select logit_rows(%row, %column of 1) (%batch: !llm.batch, %x: !tile.rows<1>, %y: !tile.rows<1>) {
+    %c0 = arith.constant 0 : index
+    %one = arith.constant dense<)" +
+         std::to_string(1 + rank) + R"(.0> : tensor<1xf32>
+    %r = tile.batch logit_row %batch[%row]
+    %v = tile.load %x[%r, %c0] : !tile.rows<1> -> tensor<1xf32>
+    %s = arith.addf %v, %one : tensor<1xf32>
+    tile.store %s, %y[%row, %c0] : tensor<1xf32>, !tile.rows<1>
+  }
+  func.func @step(%batch: !llm.batch) {
+    %x = tile.alloc : !tile.rows<1>
+    %y = tile.alloc : !tile.rows<1>
+    %l = tile.logits : !tile.rows<2>
+)" + sum +
+         R"(
+    tile.launch @select(%batch, %x, %y) : !llm.batch, !tile.rows<1>, !tile.rows<1>
+    tile.all_gather logit_rows %y : !tile.rows<1> to %l : !tile.rows<2> {segments = [array<i64: 0, 1, 1, 2>]}
+    return
+  }
+})";
+}
+
+TEST(TileInterpreter, RanksExchangeRows) {
+  std::vector<std::vector<float>> logits(4);
+  Status status = SimulatedRanks({2, 2}).run([&](Transport &transport) {
+    TestModule module(rankProgram(transport.stage(), transport.rank()));
+    MemoryPackedWeights weights;
+    if (!module.ok())
+      return Status::error(module.error());
+    auto interpreter = TileInterpreter::create(*module, weights, 0, 0, &transport);
+    TestBatch batch({{4, 2}}, 0);
+    batch.logitRows = {1};
+    FailureOr<TileOutput> output = (*interpreter)->step(batch.view(), false);
+    if (failed(output))
+      return Status::error(module.error());
+    logits[static_cast<size_t>(transport.number())] = output->logits.values;
+    return Status();
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(logits, std::vector<std::vector<float>>(4, {12, 13}));
+}
+
+TEST(TileInterpreter, AnExchangeNeedsOtherRanks) {
+  TestModule module(rankProgram(0, 0));
+  ASSERT_TRUE(module.ok()) << module.error();
+  MemoryPackedWeights weights;
+  auto interpreter = TileInterpreter::create(*module, weights, 0);
+  TestBatch batch({{4, 2}}, 0);
+  EXPECT_TRUE(failed((*interpreter)->step(batch.view(), false)));
+  EXPECT_EQ(module.error(), "'tile.all_reduce' op needs the other ranks, but this one is interpreted alone");
 }
 
 std::string refusal(void (*change)(TestBatch &)) {

@@ -1,0 +1,80 @@
+// Verifiers of the ops in TileCollectiveOps.td, and what the runtime is told of them.
+#include "dialects/llm/LlmShapes.h"
+#include "dialects/tile/TileDialect.h"
+#include "runtime/llmc_abi.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace llmc;
+using namespace llmc::tile;
+
+bool llmc::tile::isCollective(Operation *op) { return isa<AllReduceOp, AllGatherOp, SendOp, ReceiveOp>(op); }
+
+int64_t llmc::tile::ranksOf(ModuleOp module) {
+  auto ranks = module->getAttrOfType<IntegerAttr>("llmc.ranks");
+  return ranks ? ranks.getInt() : 1;
+}
+
+SmallVector<int64_t> llmc::tile::describeCollective(Operation *op, int64_t ranks, int64_t inputStride,
+                                                    int64_t resultStride) {
+  llmc_collective what = {};
+  what.ranks = ranks;
+  auto setInput = [&](Value rows) {
+    if (rows)
+      std::tie(what.input_columns, what.input_stride) =
+          std::pair(cast<RowsType>(rows.getType()).getChannels(), inputStride);
+  };
+  auto setResult = [&](Value rows) {
+    std::tie(what.result_columns, what.result_stride) =
+        std::pair(cast<RowsType>(rows.getType()).getChannels(), resultStride);
+  };
+  SmallVector<int64_t> ranges;
+  Space space = llvm::TypeSwitch<Operation *, Space>(op)
+                    .Case([&](AllReduceOp reduce) {
+                      what.kind = LLMC_ALL_REDUCE;
+                      setInput(reduce.getInput());
+                      setResult(reduce.getResult());
+                      return reduce.getSpace();
+                    })
+                    .Case([&](AllGatherOp gather) {
+                      what.kind = LLMC_ALL_GATHER;
+                      setInput(gather.getInput());
+                      setResult(gather.getResult());
+                      what.num_segments = static_cast<int64_t>(gather.getSegments().size());
+                      for (Attribute segment : gather.getSegments())
+                        llvm::append_range(ranges, cast<DenseI64ArrayAttr>(segment).asArrayRef());
+                      return gather.getSpace();
+                    })
+                    .Case([&](SendOp send) {
+                      what.kind = LLMC_SEND;
+                      what.stage = static_cast<int64_t>(send.getStage());
+                      setInput(send.getInput());
+                      return send.getSpace();
+                    })
+                    .Case([&](ReceiveOp receive) {
+                      what.kind = LLMC_RECEIVE;
+                      what.stage = static_cast<int64_t>(receive.getStage());
+                      setResult(receive.getResult());
+                      return receive.getSpace();
+                    });
+  what.logit_rows = space == Space::LogitRows ? 1 : 0;
+  constexpr size_t words = sizeof what / sizeof(int64_t);
+  SmallVector<int64_t> described(words);
+  std::memcpy(described.data(), &what, sizeof what);
+  llvm::append_range(described, ranges);
+  return described;
+}
+
+LogicalResult AllGatherOp::verify() {
+  int64_t own = getInput() ? getInput().getType().getChannels() : 0;
+  // C1 // C2 // C3
+  return llm::verifyGather(*this, getSegments(), getResult().getType().getChannels(), own);
+}
+
+LogicalResult SendOp::verify() {
+  return llm::verifyStage(*this, static_cast<int64_t>(getStage())); // C1
+}
+
+LogicalResult ReceiveOp::verify() {
+  return llm::verifyStage(*this, static_cast<int64_t>(getStage())); // C1
+}
