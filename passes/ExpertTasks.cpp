@@ -111,14 +111,17 @@ LogicalResult FunctionTasks::convertRouter(llm::RouterOp op) {
   return success();
 }
 
-// The index that a router has written as a number; any other number is taken for the nearest index.
+// The index that a router has written as a number. Any other number becomes E, of which there is no matrix and, behind
+// the last one, no bias.
 Value FunctionTasks::emitExpert(TaskBuilder &task, llm::ExpertLinearOp op, Value slot) {
   OpBuilder &b = task.body();
   int64_t experts = cast<llm::WeightType>(op.getWeight().getType()).getShape()[0];
   Value loaded = task.load(buffers_.at(TaskGrouping::root(op.getExperts())), task.row(), slot, 1);
   Value number = task.reduce(tile::Reduction::Max, loaded);
-  number = arith::MaxNumFOp::create(b, task.location(), number, task.number(0));
-  number = arith::MinNumFOp::create(b, task.location(), number, task.number(static_cast<double>(experts - 1)));
+  Value none = task.number(static_cast<double>(experts));
+  Value isIndex = arith::CmpFOp::create(b, task.location(), arith::CmpFPredicate::OGE, number, task.number(0));
+  number = arith::MinNumFOp::create(b, task.location(), number, none);
+  number = arith::SelectOp::create(b, task.location(), isIndex, number, none);
   Value integer = arith::FPToSIOp::create(b, task.location(), b.getI32Type(), number);
   return arith::IndexCastOp::create(b, task.location(), b.getIndexType(), integer);
 }

@@ -183,7 +183,7 @@ def Tile_DotOp : Tile_BodyOp<"dot"> {
   let description = [{
     `result[n] = sum_k input[k] * weight[column * tile + n, k]`, summed in f32 in ascending order of k: single products with
     f32 inputs, pairs (odd k first, then even) with bf16. Columns past the weight's last row are zero. Of a stack of
-    matrices [E, N, K] the one with index `matrix` is taken.
+    matrices [E, N, K] the one with index `matrix` is taken; without one of that index the result is 0 and no weight is read.
 
     (C1) the weight is packed, its form f32 or bf16 as the input. (C2) the input has K elements, the result the tile's.
     (C3) a stack, and nothing else, has a matrix.

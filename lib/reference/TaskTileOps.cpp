@@ -135,15 +135,13 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::RecordOp op) {
 namespace {
 // The bytes of column tile `index` of matrix `matrix`, or null after an error.
 const uint8_t *tileAt(Operation *op, const uint8_t *weight, const PackedLayout &layout, int64_t index, int64_t matrix) {
-  if (matrix < 0 || matrix >= layout.stacked) {
-    op->emitOpError() << "reads matrix " << matrix << " of a stack of " << layout.stacked;
-    return nullptr;
-  }
   if (index >= 0 && index < layout.numTiles())
     return weight + (matrix * layout.numTiles() + index) * static_cast<int64_t>(*layout.tileBytes().value());
   op->emitOpError() << "reads tile " << index << " of a weight of " << layout.numTiles() << " tiles";
   return nullptr;
 }
+
+bool isIn(const PackedLayout &layout, int64_t matrix) { return matrix >= 0 && matrix < layout.stacked; }
 } // namespace
 
 FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::DotOp op) {
@@ -154,7 +152,12 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::DotOp op) {
   Slot in = slot(op.getInput()), column = slot(op.getColumn()), out = slot(op);
   Slot matrix = op.getMatrix() ? slot(op.getMatrix()) : Slot();
   return Instruction([=, packed = *packed] {
-    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers, matrix.integers ? *matrix.integers : 0);
+    const int64_t index = matrix.integers ? *matrix.integers : 0;
+    if (!isIn(packed, index)) {
+      std::fill_n(out.floats, out.size, 0.0f);
+      return true;
+    }
+    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers, index);
     if (!tile)
       return false;
     (packed.form == llm::WeightForm::F32 ? dotF32 : dotBf16)(in.f(), tile, packed, out.f());
@@ -178,7 +181,12 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::ScaledDotOp op) {
   Slot codes = slot(op.getCodes()), scales = slot(op.getScales()), column = slot(op.getColumn()), out = slot(op);
   Slot matrix = op.getMatrix() ? slot(op.getMatrix()) : Slot();
   return Instruction([=, packed = *packed] {
-    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers, matrix.integers ? *matrix.integers : 0);
+    const int64_t index = matrix.integers ? *matrix.integers : 0;
+    if (!isIn(packed, index)) {
+      std::fill_n(out.floats, out.size, 0.0f);
+      return true;
+    }
+    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers, index);
     if (!tile)
       return false;
     scaledDot({codes.codes, static_cast<size_t>(codes.size)}, scales.f(), tile, packed, out.f());

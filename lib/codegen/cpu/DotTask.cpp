@@ -34,6 +34,7 @@ struct Cell {
 struct RowBlock {
   Value weights, rows, fromTile, toTile;
   llvm::function_ref<Cell(Value)> cellOf;
+  Value hasMatrix = {}; // null: yes; where it is false nothing is read, and the products are 0
 };
 
 class DotTask {
@@ -52,16 +53,19 @@ public:
 
 private:
   void storeInput(const Cell &cell, Value to);
+  void emitProducts(const RowBlock &block, Value rows, RowArray result, llvm::function_ref<void()> multiply);
   void emitFewRows(Value rows, RowArray from, Value tile, RowArray result, const DepthPart &part = {});
   void emitBlock(const RowBlock &block);
   void emitTiles(const RowBlock &block, llvm::function_ref<void(Value, Value, Value)> finish, RowArray result);
-  // Rows of the grid sorted by matrix: those of matrix e are starts[e] .. starts[e + 1] - 1 of the list.
+  // Rows of the grid sorted by matrix: those of matrix e are starts[e] .. starts[e + 1] - 1 of the list, behind all those
+  // without one.
   struct RowsOfMatrices {
     Value starts, list;
   };
   RowsOfMatrices sortRows(int64_t slots);
   Value matrixOf(Value cell, int64_t slots);
-  void emitMatrices(int64_t slots, llvm::function_ref<Value(Value)> rowsOf,
+  enum class RowsWith { OneMatrix, OneMatrixOrNone };
+  void emitMatrices(RowsWith matrices, llvm::function_ref<Value(Value)> rowsOf,
                     llvm::function_ref<Cell(Value, Value)> cellOf);
 
   // Rows that buffers of a row block hold: whole groups of matrix tiles.
@@ -112,8 +116,17 @@ void DotTask::emitFewRows(Value rows, RowArray from, Value tile, RowArray result
     });
 }
 
+// What `multiply` leaves for rows that have a matrix, else zeros.
+void DotTask::emitProducts(const RowBlock &block, Value rows, RowArray result, llvm::function_ref<void()> multiply) {
+  if (!block.hasMatrix)
+    return multiply();
+  k.when(block.hasMatrix, multiply);
+  k.when(k.inverted(block.hasMatrix), [&] { clearResult(k, weight, rows, result); });
+}
+
 void DotTask::emitBlock(const RowBlock &block) {
-  k.loop(k.i64(0), block.rows, 1,
+  Value inputs = block.hasMatrix ? k.select(block.hasMatrix, block.rows, k.i64(0)) : block.rows;
+  k.loop(k.i64(0), inputs, 1,
          [&](Value row) { storeInput(block.cellOf(row), k.at(input.pointer, k.mul(row, input.strideBytes))); });
   // Tiles, and parts of the depth, write all rows of the block before anything follows.
   RowArray result;
@@ -145,23 +158,25 @@ void DotTask::emitTiles(const RowBlock &block, llvm::function_ref<void(Value, Va
   k.loop(block.fromTile, block.toTile, 1, [&](Value index) {
     Value tile = k.at(block.weights, k.mul(index, tileBytesOf(weight)));
     if (schedule.depthBlock) {
-      clearResult(k, weight, block.rows, result);
-      int64_t blocks = schedule.depthBlock / 64;
-      k.loop(k.i64(0), k.i64((weight.k + 63) / 64), blocks, [&](Value from) {
-        rowGroups([&](Value first, Value count) {
-          emitFewRows(count, rowsFrom(input, first), tile, rowsFrom(result, first), {from, k.add(from, blocks)});
+      emitProducts(block, block.rows, result, [&] {
+        clearResult(k, weight, block.rows, result);
+        int64_t blocks = schedule.depthBlock / 64;
+        k.loop(k.i64(0), k.i64((weight.k + 63) / 64), blocks, [&](Value from) {
+          rowGroups([&](Value first, Value count) {
+            emitFewRows(count, rowsFrom(input, first), tile, rowsFrom(result, first), {from, k.add(from, blocks)});
+          });
         });
       });
       return finish(index, k.i64(0), block.rows);
     }
     if (!schedule.tileRows)
       return rowGroups([&](Value first, Value count) {
-        emitFewRows(count, rowsFrom(input, first), tile, result);
+        emitProducts(block, count, result, [&] { emitFewRows(count, rowsFrom(input, first), tile, result); });
         finish(index, first, count);
       });
-    if (pairTiles) {
-      emitTiledPairDot(k, weight, block.rows, input, tile, result);
-    } else {
+    emitProducts(block, block.rows, result, [&] {
+      if (pairTiles)
+        return emitTiledPairDot(k, weight, block.rows, input, tile, result);
       int64_t few = schedule.tileRows / 2;
       k.when(k.less(k.i64(few), block.rows),
              [&] { emitTiledQuantizedDot(k, weight, quantized, block.rows, input, tile, result); });
@@ -170,7 +185,7 @@ void DotTask::emitTiles(const RowBlock &block, llvm::function_ref<void(Value, Va
           emitFewRows(count, rowsFrom(input, first), tile, rowsFrom(result, first));
         });
       });
-    }
+    });
     finish(index, k.i64(0), block.rows);
   });
   if (pairTiles)
@@ -225,32 +240,34 @@ bool dependsOnSlot(Value value, Value column, int64_t tiles, llvm::SmallPtrSetIm
   return llvm::all_of(op->getOperands(), [&](Value operand) { return dependsOnSlot(operand, column, tiles, seen); });
 }
 
-// The matrix of cell `cell` = row * slots + slot.
+// The matrix of cell `cell` = row * slots + slot; their number where there is none of its index.
 Value DotTask::matrixOf(Value cell, int64_t slots) {
   RowProgram program(k, task, k.div(cell, slots), k.mul(k.rem(cell, slots), weight.numTiles()));
   Value matrix = program.scalar(dot.matrix);
   ok &= !program.failed();
-  return k.min(k.max(matrix, k.i64(0)), k.i64(weight.stacked - 1));
+  Value none = k.i64(weight.stacked);
+  return k.select(k.less(matrix, k.i64(0)), none, k.min(matrix, none));
 }
 
 // Counting sort, by every worker for itself: there are few rows, and a barrier costs more.
 DotTask::RowsOfMatrices DotTask::sortRows(int64_t slots) {
-  Value starts = k.allocate((weight.stacked + 1) * 8), next = k.allocate(weight.stacked * 8);
+  int64_t groups = weight.stacked + 1;
+  Value starts = k.allocate((groups + 1) * 8), next = k.allocate(groups * 8);
   Value list = k.allocate(task.plan.maxTokens * slots * 8);
   Value cells = k.mul(share.rowCount, slots);
   auto element = [&](Value array, Value index) { return k.at(array, k.mul(index, 8)); };
-  k.loop(k.i64(0), k.i64(weight.stacked), 1, [&](Value matrix) { k.store(k.i64(0), element(next, matrix)); });
+  k.loop(k.i64(0), k.i64(groups), 1, [&](Value matrix) { k.store(k.i64(0), element(next, matrix)); });
   k.loop(k.i64(0), cells, 1, [&](Value cell) {
     Value count = element(next, matrixOf(cell, slots));
     k.store(k.add(k.load(k.i64Type, count), 1), count);
   });
-  Value end = k.loop(k.i64(0), k.i64(weight.stacked), 1, ValueRange{k.i64(0)}, [&](Value matrix, ValueRange before) {
+  Value end = k.loop(k.i64(0), k.i64(groups), 1, ValueRange{k.i64(0)}, [&](Value matrix, ValueRange before) {
     Value count = k.load(k.i64Type, element(next, matrix));
     k.store(before[0], element(starts, matrix));
     k.store(before[0], element(next, matrix));
     return SmallVector<Value>{k.add(before[0], count)};
   })[0];
-  k.store(end, starts, weight.stacked * 8);
+  k.store(end, starts, groups * 8);
   k.loop(k.i64(0), cells, 1, [&](Value cell) {
     Value place = element(next, matrixOf(cell, slots)), at = k.load(k.i64Type, place);
     k.store(cell, element(list, at));
@@ -260,19 +277,26 @@ DotTask::RowsOfMatrices DotTask::sortRows(int64_t slots) {
 }
 
 // Every matrix that has rows, in units of a column tile with all of these rows: a worker takes units next to each other
-// that cost as much as everybody's.
-void DotTask::emitMatrices(int64_t slots, llvm::function_ref<Value(Value)> rowsOf,
+// that cost as much as everybody's. Rows without a matrix cost next to nothing.
+void DotTask::emitMatrices(RowsWith matrices, llvm::function_ref<Value(Value)> rowsOf,
                            llvm::function_ref<Cell(Value, Value)> cellOf) {
   int64_t tiles = weight.numTiles();
-  Value none = k.i64(0), all = k.i64(weight.stacked);
-  auto costOf = [&](Value rows) { return k.select(k.less(none, rows), k.add(rows, kRowsOfReading), none); };
+  bool someHaveNone = matrices == RowsWith::OneMatrixOrNone;
+  Value none = k.i64(0), all = k.i64(weight.stacked + (someHaveNone ? 1 : 0));
+  auto isMatrix = [&](Value matrix) { return k.less(matrix, k.i64(weight.stacked)); };
+  auto costOf = [&](Value matrix, Value rows) {
+    Value cost = k.add(rows, kRowsOfReading);
+    if (someHaveNone)
+      cost = k.select(isMatrix(matrix), cost, k.i64(1));
+    return k.select(k.less(none, rows), cost, none);
+  };
   Value total = k.loop(none, all, 1, ValueRange{none}, [&](Value matrix, ValueRange before) {
-    return SmallVector<Value>{k.add(before[0], k.mul(costOf(rowsOf(matrix)), tiles))};
+    return SmallVector<Value>{k.add(before[0], k.mul(costOf(matrix, rowsOf(matrix)), tiles))};
   })[0];
   Value begin = k.div(k.mul(total, share.worker), share.workers);
   Value end = k.div(k.mul(total, k.add(share.worker, 1)), share.workers);
   k.loop(none, all, 1, ValueRange{none}, [&](Value matrix, ValueRange before) {
-    Value rows = rowsOf(matrix), cost = costOf(rows), divisor = k.max(cost, k.i64(1));
+    Value rows = rowsOf(matrix), cost = costOf(matrix, rows), divisor = k.max(cost, k.i64(1));
     auto tileAt = [&](Value edge) {
       Value behind = k.max(k.sub(edge, before[0]), none);
       return k.min(k.div(k.add(behind, k.add(divisor, -1)), divisor), k.i64(tiles));
@@ -284,7 +308,8 @@ void DotTask::emitMatrices(int64_t slots, llvm::function_ref<Value(Value)> rowsO
           k.at(task.operands.lookup(dot.weight), k.mul(matrix, static_cast<int64_t>(*weight.matrixBytes().value())));
       auto loop = [&](Value first) {
         Value count = k.min(k.sub(rows, first), k.i64(schedule.rowBlock));
-        emitBlock({weights, count, fromTile, toTile, [&](Value row) { return cellOf(matrix, k.add(first, row)); }});
+        emitBlock({weights, count, fromTile, toTile, [&](Value row) { return cellOf(matrix, k.add(first, row)); },
+                   someHaveNone ? isMatrix(matrix) : Value()});
       };
       k.loop(none, rows, schedule.rowBlock, loop);
     });
@@ -304,7 +329,7 @@ LogicalResult DotTask::emitStack() {
   // Every row has every matrix: nothing to sort.
   if (slots == weight.stacked && isPartOfColumn<arith::DivUIOp>(dot.matrix, column, tiles)) {
     emitMatrices(
-        slots, [&](Value) { return share.rowCount; },
+        RowsWith::OneMatrix, [&](Value) { return share.rowCount; },
         [&](Value matrix, Value row) {
           return Cell{row, k.mul(matrix, tiles)};
         });
@@ -313,7 +338,7 @@ LogicalResult DotTask::emitStack() {
   RowsOfMatrices sorted = sortRows(slots);
   auto startOf = [&](Value matrix) { return k.load(k.i64Type, k.at(sorted.starts, k.mul(matrix, 8))); };
   emitMatrices(
-      slots, [&](Value matrix) { return k.sub(startOf(k.add(matrix, 1)), startOf(matrix)); },
+      RowsWith::OneMatrixOrNone, [&](Value matrix) { return k.sub(startOf(k.add(matrix, 1)), startOf(matrix)); },
       [&](Value matrix, Value row) {
         Value cell = k.load(k.i64Type, k.at(sorted.list, k.mul(k.add(startOf(matrix), row), 8)));
         return Cell{k.div(cell, slots), k.mul(k.rem(cell, slots), tiles)};

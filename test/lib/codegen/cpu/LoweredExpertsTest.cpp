@@ -10,6 +10,8 @@ namespace {
 
 struct Shape {
   int64_t experts, outputs, inputs, slots;
+  // The experts are those from `first` on of so many that the router knows; 0: all of them.
+  int64_t known = 0, first = 0;
 };
 
 std::string text(int64_t number) { return std::to_string(number); }
@@ -18,13 +20,14 @@ std::string text(int64_t number) { return std::to_string(number); }
 std::string expertsModule(const Shape &shape, const std::string &stored) {
   return fill(R"mlir(
 llm.weight @e : !llm.weight<7x${K}> from [{tensor = "e", type = "F32"}]
-llm.weight @gate : !llm.weight<${E}x${K}> from [{tensor = "gate", type = "F32"}]
+llm.weight @gate : !llm.weight<${G}x${K}> from [{tensor = "gate", type = "F32"}]
 llm.weight @up : !llm.weight<${E}x${N}x${K}> from [{tensor = "up", type = "${S}"}]
 llm.weight @bias : !llm.weight<${E}x${N}> from [{tensor = "bias", type = "F32"}]
 llm.weight @down : !llm.weight<${E}x${K}x${N}> from [{tensor = "down", type = "${S}"}]
-func.func private @layer(%x: tensor<?x${K}xf32>, %gate: !llm.weight<${E}x${K}>, %up: !llm.weight<${E}x${N}x${K}>, %bias: !llm.weight<${E}x${N}>, %down: !llm.weight<${E}x${K}x${N}>) -> tensor<?x${K}xf32> {
-  %z = llm.linear %x, %gate : tensor<?x${K}xf32>, !llm.weight<${E}x${K}> -> tensor<?x${E}xf32>
-  %w, %i = llm.router softmax %z {top_k = ${T} : i64, groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = true, norm_eps = 0.0 : f32, scale = 1.0 : f32, jitter = 0.0 : f32} : tensor<?x${E}xf32> -> tensor<?x${T}xf32>
+func.func private @layer(%x: tensor<?x${K}xf32>, %gate: !llm.weight<${G}x${K}>, %up: !llm.weight<${E}x${N}x${K}>, %bias: !llm.weight<${E}x${N}>, %down: !llm.weight<${E}x${K}x${N}>) -> tensor<?x${K}xf32> {
+  %z = llm.linear %x, %gate : tensor<?x${K}xf32>, !llm.weight<${G}x${K}> -> tensor<?x${G}xf32>
+  %w, %all = llm.router softmax %z {top_k = ${T} : i64, groups = 1 : i64, top_groups = 1 : i64, group_sum = 1 : i64, normalize = true, norm_eps = 0.0 : f32, scale = 1.0 : f32, jitter = 0.0 : f32} : tensor<?x${G}xf32> -> tensor<?x${T}xf32>
+  %i = llm.scale %all {factor = 1.0 : f32, offset = -${F}.0 : f32} : tensor<?x${T}xf32>
   %u = llm.expert_linear %x, %up, %i bias %bias : tensor<?x${K}xf32>, !llm.weight<${E}x${N}x${K}>, tensor<?x${T}xf32>, !llm.weight<${E}x${N}> -> tensor<?x${T}x${N}xf32>
   %a = llm.activation relu %u : tensor<?x${T}x${N}xf32>
   %m = llm.multiply %a, %w : tensor<?x${T}x${N}xf32>, tensor<?x${T}xf32>
@@ -35,16 +38,18 @@ func.func private @layer(%x: tensor<?x${K}xf32>, %gate: !llm.weight<${E}x${K}>, 
 }
 func.func @step(%batch: !llm.batch) -> tensor<?x${K}xf32> {
   %e = llm.use_weight @e : !llm.weight<7x${K}>
-  %gate = llm.use_weight @gate : !llm.weight<${E}x${K}>
+  %gate = llm.use_weight @gate : !llm.weight<${G}x${K}>
   %up = llm.use_weight @up : !llm.weight<${E}x${N}x${K}>
   %bias = llm.use_weight @bias : !llm.weight<${E}x${N}>
   %down = llm.use_weight @down : !llm.weight<${E}x${K}x${N}>
   %x = llm.embedding %batch, %e {scale = 1.0 : f32} : !llm.weight<7x${K}> -> tensor<?x${K}xf32>
-  %l = call @layer(%x, %gate, %up, %bias, %down) : (tensor<?x${K}xf32>, !llm.weight<${E}x${K}>, !llm.weight<${E}x${N}x${K}>, !llm.weight<${E}x${N}>, !llm.weight<${E}x${K}x${N}>) -> tensor<?x${K}xf32>
+  %l = call @layer(%x, %gate, %up, %bias, %down) : (tensor<?x${K}xf32>, !llm.weight<${G}x${K}>, !llm.weight<${E}x${N}x${K}>, !llm.weight<${E}x${N}>, !llm.weight<${E}x${K}x${N}>) -> tensor<?x${K}xf32>
   %y = llm.scale %l {factor = 0.5 : f32} : tensor<?x${K}xf32>
   return %y : tensor<?x${K}xf32>
 })mlir",
               {{"E", text(shape.experts)},
+               {"G", text(shape.known ? shape.known : shape.experts)},
+               {"F", text(shape.first)},
                {"N", text(shape.outputs)},
                {"K", text(shape.inputs)},
                {"T", text(shape.slots)},
@@ -116,6 +121,14 @@ TEST(LoweredExperts, OddShapes) {
   check(expertsModule({5, 23, 37, 2}, "F32"), "F32", "primes");
   check(expertsModule({5, 65, 63, 5}, "BF16"), "BF16", "beside a tile, every expert");
   check(expertsModule({37, 48, 33, 7}, "Q8_0"), "Q8_0", "more experts than rows");
+}
+
+// A slot whose expert another rank holds is 0, its bias too, before what stands behind the product.
+TEST(LoweredExperts, ExpertsOfOtherRanks) {
+  for (const char *stored : {"F32", "BF16", "Q8_0", "Q4_1"})
+    check(expertsModule({3, 96, 64, 4, 9, 2}, stored), stored, "three of nine");
+  check(expertsModule({1, 23, 37, 2, 5, 4}, "F32"), "F32", "the last one");
+  check(expertsModule({2, 64, 64, 1, 40, 40}, "F32"), "F32", "none that is named");
 }
 
 TEST(LoweredExperts, HeadLinear) {
