@@ -1,6 +1,7 @@
 #include "lib/reference/LlmInterpreter.h"
 #include "lib/reference/CallFunction.h"
 #include "lib/reference/LlmStep.h"
+#include "runtime/collective/Collectives.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -18,14 +19,17 @@ FailureOr<std::shared_ptr<const Matrix>> MemoryWeights::weight(WeightOp op) {
   return found->second;
 }
 
-FailureOr<LlmInterpreter> LlmInterpreter::create(ModuleOp module, WeightProvider &weights, Collectives *collectives) {
+FailureOr<LlmInterpreter> LlmInterpreter::create(ModuleOp module, WeightProvider &weights, Transport *transport) {
   auto step = module.lookupSymbol<func::FuncOp>("step");
   if (!step || step.isExternal())
     return module.emitError() << "module has no function @step with a body";
   if (step.getNumArguments() != 1 || !isa<BatchType>(step.getArgumentTypes()[0]) || step.getNumResults() != 1 ||
       !isRowsType(step.getResultTypes()[0]))
     return step.emitError() << "@step is " << step.getFunctionType() << ", expected (!llm.batch) -> rows of logits";
-  return LlmInterpreter(module, weights, collectives);
+  LlmInterpreter interpreter(module, weights);
+  if (transport)
+    interpreter.collectives = std::make_shared<Collectives>(*transport);
+  return interpreter;
 }
 
 FailureOr<StepOutput> LlmInterpreter::step(const StepInput &input) {

@@ -10,6 +10,7 @@
 
 namespace llmc {
 class Collectives;
+class Transport;
 } // namespace llmc
 
 namespace llmc::reference {
@@ -50,16 +51,16 @@ struct StepOutput {
 /// chunks or token by token.
 class LlmInterpreter {
 public:
-  /// Keeps references to all; the module must not change while the interpreter lives. A module of one of several ranks
-  /// exchanges rows through `collectives`.
+  /// Keeps references to all; the module must not change while the interpreter lives. The module of one of several
+  /// ranks needs the transport by which it reaches the others, each an interpreter on a thread of its own.
   static mlir::FailureOr<LlmInterpreter> create(mlir::ModuleOp module, WeightProvider &weights,
-                                                Collectives *collectives = nullptr);
+                                                Transport *transport = nullptr);
 
   /// Runs @step. After a failure (an error at the op that caused it) the sequences are as before.
   mlir::FailureOr<StepOutput> step(const StepInput &input);
   void forgetSequences() { sequences.clear(); }
-  /// What is kept of a sequence, by name: a recurrent state "NAME" [1][heads * keys * values], of a cache "NAME.keys" and
-  /// "NAME.values" [position][heads * channels].
+  /// What is kept of a sequence, by name: a recurrent state "NAME" [1][heads * keys * values], of a cache "NAME.keys"
+  /// and "NAME.values" [position][heads * channels].
   std::map<std::string, Matrix> stateOf(size_t sequence) const;
 
 private:
@@ -76,12 +77,11 @@ private:
     std::map<std::string, Recurrent> recurrent;
   };
 
-  LlmInterpreter(mlir::ModuleOp module, WeightProvider &weights, Collectives *collectives)
-      : module(module), weights(&weights), collectives(collectives) {}
+  LlmInterpreter(mlir::ModuleOp module, WeightProvider &weights) : module(module), weights(&weights) {}
 
   mlir::ModuleOp module;
   WeightProvider *weights;
-  Collectives *collectives;
+  std::shared_ptr<Collectives> collectives; // null where there is one rank
   std::vector<Sequence> sequences;
 };
 

@@ -34,7 +34,7 @@ golden = read_tensors(folder / "golden.safetensors")
 ids = work / "ids.json"
 ids.write_text(json.dumps({"sequences": [[int(token) for token in golden[f"{name}.input_ids"][1]] for name in "ab"]}))
 failures = []
-for executor in ("reference",):
+for executor in ("reference", "tile"):
     one = computed(folder, ids, work / "one.safetensors", ["--executor", executor])
     for grid in grids:
         flags = [word for axis in grid.split(",") for word in ("--" + axis.split("=")[0], axis.split("=")[1])]

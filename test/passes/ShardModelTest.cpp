@@ -3,7 +3,6 @@
 #include "lib/weights/WeightReader.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
-#include "runtime/collective/Collectives.h"
 #include "runtime/collective/SimulatedRanks.h"
 #include "test/lib/reference/TestModule.h"
 #include "test/lib/weights/MemoryTensors.h"
@@ -300,9 +299,9 @@ const std::vector<std::vector<std::vector<int32_t>>> chunks = {{{3, 1, 4, 1, 5},
 
 // Logits of all chunks, one after another.
 StatusOr<std::vector<float>> logitsOf(reference::TestModule &module, const test::MemoryTensors &tensors,
-                                      Collectives *collectives) {
+                                      Transport *transport) {
   PartWeights weights(tensors);
-  auto interpreter = reference::LlmInterpreter::create(*module, weights, collectives);
+  auto interpreter = reference::LlmInterpreter::create(*module, weights, transport);
   if (failed(interpreter))
     return Status::error(module.error());
   std::vector<float> logits;
@@ -328,8 +327,7 @@ StatusOr<std::vector<float>> sharedLogits(const Program &program, const ShardMod
     manager.addPass(createShardModelPass(own));
     if (failed(manager.run(*module)))
       return Status::error(module.error());
-    Collectives collectives(transport);
-    LLMC_ASSIGN_OR_RETURN(logits[static_cast<size_t>(own.rank)], logitsOf(module, program.tensors, &collectives));
+    LLMC_ASSIGN_OR_RETURN(logits[static_cast<size_t>(own.rank)], logitsOf(module, program.tensors, &transport));
     return {};
   }));
   for (const std::vector<float> &other : logits)

@@ -4,7 +4,6 @@
 #include "lib/weights/ModelTensors.h"
 #include "lib/weights/Pack.h"
 #include "lib/weights/WeightReader.h"
-#include "runtime/collective/Collectives.h"
 #include "runtime/collective/SimulatedRanks.h"
 #include "runtime/engine/BatchArrays.h"
 #include "tools/llmc/Diagnostics.h"
@@ -134,7 +133,10 @@ struct RoundBatch : BatchArrays {
   }
 };
 
+// Nothing of what another stage records.
 void appendRows(reference::Matrix &to, const reference::Matrix &from, int64_t first, int64_t count) {
+  if (from.values.empty())
+    return;
   to.columns = from.columns;
   to.rows += count;
   auto begin = from.values.begin() + first * from.columns;
@@ -154,15 +156,15 @@ Status checkIds(const Model &model, const Sequences &sequences) {
 
 namespace {
 
-// What one rank computes; `collectives` is null where there is one.
+// What the rank `compile.rank` computes; `transport` is null where it is the only one.
 StatusOr<std::vector<SequenceLogits>> referenceLogitsOf(const Model &model, const CompileOptions &compile,
                                                         const Sequences &sequences, const ExecutorOptions &options,
-                                                        Collectives *collectives) {
+                                                        Transport *transport) {
   LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, compile));
   DiagnosticCollector diagnostics(lowered.context.get(), compile.verbose);
   ModelTensors tensors(model.files);
   ModelWeights weights(tensors);
-  auto interpreter = reference::LlmInterpreter::create(*lowered.module, weights, collectives);
+  auto interpreter = reference::LlmInterpreter::create(*lowered.module, weights, transport);
   if (failed(interpreter))
     return diagnostics.status("the reference interpreter refused the module");
   std::vector<SequenceLogits> results(sequences.size());
@@ -202,30 +204,27 @@ void takeRecords(std::vector<SequenceLogits> &into, const std::vector<SequenceLo
   }
 }
 
-} // namespace
+using LogitsOfRank = StatusOr<std::vector<SequenceLogits>>(const Model &, const CompileOptions &, const Sequences &,
+                                                           const ExecutorOptions &, Transport *);
 
-StatusOr<std::vector<SequenceLogits>> referenceLogits(const Model &model, const CompileOptions &compile,
-                                                      const Sequences &sequences, const ExecutorOptions &options) {
+// All ranks on threads of this process; what they all have is told once.
+StatusOr<std::vector<SequenceLogits>> onRanks(LogitsOfRank &logitsOf, const Model &model, const CompileOptions &compile,
+                                              const Sequences &sequences, const ExecutorOptions &options) {
   LLMC_RETURN_IF_ERROR(checkIds(model, sequences));
-  CompileOptions phases = compile;
-  phases.stopAfter = "shard";
   if (compile.grid.ranks() == 1)
-    return referenceLogitsOf(model, phases, sequences, options, nullptr);
+    return logitsOf(model, compile, sequences, options, nullptr);
   if (options.states)
     return Status::error("--state is of one rank; states of several are parts of it");
-  auto ranks = static_cast<size_t>(compile.grid.ranks());
-  std::vector<std::vector<SequenceLogits>> results(ranks);
+  std::vector<std::vector<SequenceLogits>> results(static_cast<size_t>(compile.grid.ranks()));
   SimulatedRanks simulated(
       {static_cast<int32_t>(compile.grid.stages), static_cast<int32_t>(compile.grid.group.ranks())});
   LLMC_RETURN_IF_ERROR(simulated.run([&](Transport &transport) -> Status {
-    CompileOptions own = phases;
+    CompileOptions own = compile;
     own.rank = transport.number();
-    Collectives collectives(transport);
-    LLMC_ASSIGN_OR_RETURN(results[static_cast<size_t>(own.rank)],
-                          referenceLogitsOf(model, own, sequences, options, &collectives));
+    LLMC_ASSIGN_OR_RETURN(results[static_cast<size_t>(own.rank)], logitsOf(model, own, sequences, options, &transport));
     return {};
   }));
-  for (size_t rank = 1; rank < ranks; ++rank) {
+  for (size_t rank = 1; rank < results.size(); ++rank) {
     for (size_t s = 0; s < sequences.size(); ++s)
       if (results[rank][s].logits.values != results[0][s].logits.values)
         return Status::error("rank " + std::to_string(rank) + " computed other logits than rank 0");
@@ -234,9 +233,10 @@ StatusOr<std::vector<SequenceLogits>> referenceLogits(const Model &model, const 
   return std::move(results[0]);
 }
 
-StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const CompileOptions &compile,
-                                                 const Sequences &sequences, const ExecutorOptions &options) {
-  LLMC_RETURN_IF_ERROR(checkIds(model, sequences));
+// The same by the tile tasks.
+StatusOr<std::vector<SequenceLogits>> tileLogitsOf(const Model &model, const CompileOptions &compile,
+                                                   const Sequences &sequences, const ExecutorOptions &options,
+                                                   Transport *transport) {
   LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, compile));
   DiagnosticCollector diagnostics(lowered.context.get(), compile.verbose);
   ModelTensors tensors(model.files);
@@ -248,7 +248,8 @@ StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const Compi
   auto positions = (*lowered.module)->getAttrOfType<IntegerAttr>("llmc.page_positions");
   auto pagesPerSequence = static_cast<int32_t>(positions ? (longest + positions.getInt() - 1) / positions.getInt() : 0);
   auto count = static_cast<int64_t>(sequences.size());
-  auto interpreter = reference::TileInterpreter::create(*lowered.module, weights, pagesPerSequence * count, count);
+  auto interpreter =
+      reference::TileInterpreter::create(*lowered.module, weights, pagesPerSequence * count, count, transport);
   if (failed(interpreter))
     return diagnostics.status("the tile interpreter refused the module");
   std::vector<SequenceLogits> results(sequences.size());
@@ -272,6 +273,20 @@ StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const Compi
   for (size_t s = 0; options.states && s < sequences.size(); ++s)
     results[s].states = (*interpreter)->statesOf(static_cast<int64_t>(s));
   return results;
+}
+
+} // namespace
+
+StatusOr<std::vector<SequenceLogits>> referenceLogits(const Model &model, const CompileOptions &compile,
+                                                      const Sequences &sequences, const ExecutorOptions &options) {
+  CompileOptions phases = compile;
+  phases.stopAfter = "shard";
+  return onRanks(referenceLogitsOf, model, phases, sequences, options);
+}
+
+StatusOr<std::vector<SequenceLogits>> tileLogits(const Model &model, const CompileOptions &compile,
+                                                 const Sequences &sequences, const ExecutorOptions &options) {
+  return onRanks(tileLogitsOf, model, compile, sequences, options);
 }
 
 } // namespace llmc
