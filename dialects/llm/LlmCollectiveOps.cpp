@@ -60,8 +60,13 @@ LogicalResult llmc::llm::verifyStage(Operation *op, int64_t stage) {
   return success();
 }
 
-LogicalResult SendOp::verify() { return verifyStage(*this, static_cast<int64_t>(getStage())); }
-LogicalResult ReceiveOp::verify() { return verifyStage(*this, static_cast<int64_t>(getStage())); }
+LogicalResult SendOp::verify() {
+  return verifyStage(*this, static_cast<int64_t>(getStage())); // C1
+}
+
+LogicalResult ReceiveOp::verify() {
+  return verifyStage(*this, static_cast<int64_t>(getStage())); // C1
+}
 
 //===-- costs
 //-------------------------------------------------------------------------------------------------------===//
