@@ -96,7 +96,8 @@ Type FunctionSharder::localType(Value value) {
       })
       .Case<WeightType>([&](WeightType weight) { return WeightType::get(weight.getContext(), sizes); })
       .Case<KvType>([&](KvType kv) {
-        return KvType::get(sizes[0], kv.getHeadDim(), kv.getElementType(), kv.getValueDim(), kv.getLatent());
+        return KvType::get(sizes[0], kv.getHeadDim(), kv.getElementType(), kv.getValueDim(), kv.getLatent(),
+                           kv.getEvery());
       })
       .Case<RecurrentType>(
           [&](RecurrentType state) { return RecurrentType::get(state.getContext(), sizes[0], sizes[1], sizes[2]); });

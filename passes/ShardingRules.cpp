@@ -167,6 +167,8 @@ public:
     wholeChannels(op.getResult());
     if (op.getSinks())
       axes.equate(f.of(op.getSinks())[0], queries);
+    if (op.getLogsum())
+      axes.equate(f.of(op.getLogsum())[0], queries);
     if (op.getSelected())
       readWhole(op.getSelected());
   }
