@@ -2,7 +2,8 @@
 #include "lib/codegen/cpu/ProgramEmitter.h"
 #include "dialects/llm/LlmDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "runtime/llmc_abi.h"
+#include "runtime/collective/Collectives.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace llmc;
@@ -26,6 +27,10 @@ public:
 private:
   LogicalResult emitOp(KernelBuilder &k, Operation &op);
   LogicalResult emitLaunch(KernelBuilder &k, tile::LaunchOp launch);
+  void emitCollective(KernelBuilder &k, Operation &op);
+  Value descriptionOf(ArrayRef<int64_t> words);
+  void returnWhereFailed(KernelBuilder &k);
+  bool exchanges(func::FuncOp function);
   void emitTrace(KernelBuilder &k, tile::TaskOp task);
   void call(KernelBuilder &k, StringRef symbol, ValueRange operands);
   template <typename SymbolOp> FailureOr<int64_t> offsetOf(Operation &user, StringAttr symbol);
@@ -38,6 +43,8 @@ private:
   Type pointer;
   Value context;
   DenseMap<Value, Value> values;
+  DenseMap<Operation *, bool> exchanging; // functions with collectives, or calls of such
+  int numCollectives = 0;
 };
 
 LogicalResult FunctionEmitter::emit(func::FuncOp function) {
@@ -116,12 +123,19 @@ LogicalResult FunctionEmitter::emitOp(KernelBuilder &k, Operation &op) {
     for (Value operand : layer.getOperands())
       operands.push_back(values.lookup(operand));
     call(k, functionSymbol(callee), operands);
+    if (exchanges(callee))
+      returnWhereFailed(k);
+    return success();
+  }
+  if (tile::isCollective(&op)) {
+    emitCollective(k, op);
     return success();
   }
   if (isa<func::ReturnOp>(op) && op.getNumOperands() == 0)
     return success();
   return op.emitOpError() << "cannot be in a step program when code is generated (known = tile.alloc tile.logits "
-                             "tile.launch llm.use_weight llm.use_state func.call)";
+                             "tile.launch tile.all_reduce tile.all_gather tile.send tile.receive "
+                             "llm.use_weight llm.use_state func.call)";
 }
 
 LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launch) {
@@ -145,6 +159,79 @@ LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launc
   Value wanted = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, record, LLVM::ZeroOp::create(b, pointer));
   k.when(wanted, run);
   return success();
+}
+
+// What was launched before has met at a barrier. One worker speaks for the rank, and all learn how it went.
+void FunctionEmitter::emitCollective(KernelBuilder &k, Operation &op) {
+  Value input, result;
+  llvm::TypeSwitch<Operation *>(&op)
+      .Case<tile::AllReduceOp, tile::AllGatherOp>([&](auto collective) {
+        input = collective.getInput();
+        result = collective.getResult();
+      })
+      .Case([&](tile::SendOp send) { input = send.getInput(); })
+      .Case([&](tile::ReceiveOp receive) { result = receive.getResult(); });
+  // Logits lie row by row, as the caller wants them.
+  auto strideOf = [](Value rows) -> int64_t {
+    if (!rows)
+      return 0;
+    auto type = cast<tile::RowsType>(rows.getType());
+    return rows.getDefiningOp<tile::LogitsOp>() ? type.getChannels() : type.stride();
+  };
+  auto pointerOf = [&](Value rows) {
+    return rows ? values.lookup(rows) : LLVM::ZeroOp::create(b, pointer).getResult();
+  };
+  SmallVector<int64_t> words = tile::describeCollective(&op, tile::ranksOf(program), strideOf(input), strideOf(result));
+  Value worker = k.loadInt(context, offsetof(llmc_step_context, worker));
+  Value failed = k.load(pointer, context, offsetof(llmc_step_context, collective_failed));
+  k.when(k.equal(worker, k.i64(0)), [&] {
+    Value function = k.load(pointer, context, offsetof(llmc_step_context, collective));
+    Value state = k.load(pointer, context, offsetof(llmc_step_context, collective_state));
+    auto type = LLVM::LLVMFunctionType::get(k.i32Type, {pointer, pointer, pointer, pointer});
+    auto run = LLVM::CallOp::create(
+        b, type, ValueRange{function, state, descriptionOf(words), pointerOf(input), pointerOf(result)});
+    k.store(run.getResult(), failed);
+  });
+  emitBarrier(k, context);
+  returnWhereFailed(k);
+}
+
+Value FunctionEmitter::descriptionOf(ArrayRef<int64_t> words) {
+  auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  std::string name = "llmc_collective." + std::to_string(numCollectives++);
+  auto tensor = RankedTensorType::get({static_cast<int64_t>(words.size())}, b.getI64Type());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    LLVM::GlobalOp::create(b, LLVM::LLVMArrayType::get(b.getI64Type(), words.size()), /*isConstant=*/true,
+                           LLVM::Linkage::Internal, name, DenseElementsAttr::get(tensor, words), /*alignment=*/8);
+  }
+  return LLVM::AddressOfOp::create(b, pointer, name);
+}
+
+// All workers read the same word behind the same barrier: all return, or none.
+void FunctionEmitter::returnWhereFailed(KernelBuilder &k) {
+  Value failed = k.loadInt(k.load(pointer, context, offsetof(llmc_step_context, collective_failed)));
+  Region *region = b.getInsertionBlock()->getParent();
+  Block *goOn = new Block, *end = new Block;
+  region->push_back(end);
+  region->push_back(goOn);
+  LLVM::CondBrOp::create(b, k.equal(failed, k.i64(0)), goOn, end);
+  b.setInsertionPointToEnd(end);
+  LLVM::ReturnOp::create(b, ValueRange{});
+  b.setInsertionPointToEnd(goOn);
+}
+
+bool FunctionEmitter::exchanges(func::FuncOp function) {
+  auto known = exchanging.find(function);
+  if (known != exchanging.end())
+    return known->second;
+  bool found = llvm::any_of(function.getBody().front(), [&](Operation &op) {
+    if (auto call = dyn_cast<func::CallOp>(op))
+      return exchanges(program.lookupSymbol<func::FuncOp>(call.getCalleeAttr().getAttr()));
+    return tile::isCollective(&op);
+  });
+  return exchanging[function] = found;
 }
 
 // One test a launch where nobody traces.
@@ -233,4 +320,22 @@ LogicalResult llmc::cpu::emitProgram(ModuleOp program, const PlanFacts &plan, co
     if (function.getSymName() != "step" && failed(emitter.emit(function)))
       return failure();
   return emitter.emit(program.lookupSymbol<func::FuncOp>("step"));
+}
+
+FailureOr<uint64_t> llmc::cpu::collectiveBytes(ModuleOp program, int64_t maxTokens, int64_t maxLogitRows) {
+  uint64_t most = 0;
+  bool fits = true;
+  program.walk([&](Operation *op) {
+    if (!tile::isCollective(op))
+      return;
+    // Where rows lie apart makes no difference to their copies.
+    SmallVector<int64_t> words = tile::describeCollective(op, tile::ranksOf(program), 0, 0);
+    const auto *what = reinterpret_cast<const llmc_collective *>(words.data());
+    CheckedSize bytes = collectiveScratchFloats(*what, what->logit_rows ? maxLogitRows : maxTokens) * sizeof(float);
+    fits &= bytes.fits(std::numeric_limits<int64_t>::max());
+    most = std::max(most, bytes.value().value_or(0));
+  });
+  if (!fits)
+    return program.emitError() << "copies of the rows that ranks exchange take more than 2^63 bytes";
+  return (most + 63) / 64 * 64;
 }

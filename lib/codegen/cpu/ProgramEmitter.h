@@ -14,6 +14,9 @@ mlir::FailureOr<PlanFacts> planFactsOf(mlir::ModuleOp program);
 // For every task that is launched: which of its operands are the step's logits. A task must not be launched both ways.
 mlir::FailureOr<llvm::DenseMap<mlir::Operation *, llvm::SmallVector<bool>>> findLogitsOperands(mlir::ModuleOp program);
 
+// Bytes that the largest exchange of a step with so many rows needs beside its operands; 0 without exchanges.
+mlir::FailureOr<uint64_t> collectiveBytes(mlir::ModuleOp program, int64_t maxTokens, int64_t maxLogitRows);
+
 // The numbers of tasks, as the step program tells them to its trace hook.
 using TaskNumbers = llvm::DenseMap<mlir::Operation *, int32_t>;
 

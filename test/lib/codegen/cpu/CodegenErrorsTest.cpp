@@ -125,7 +125,8 @@ TEST(CodegenErrors, StepAndLayerFunctions) {
               "@step takes '!tile.rows<64>', expected the batch alone");
   expectError(errorsOf(moduleOf("func.func @step(%batch: !llm.batch) {\n %c = arith.constant 0 : index\n return\n }")),
               "'arith.constant' op cannot be in a step program when code is generated (known = tile.alloc tile.logits "
-              "tile.launch llm.use_weight llm.use_state func.call)");
+              "tile.launch tile.all_reduce tile.all_gather tile.send tile.receive llm.use_weight llm.use_state "
+              "func.call)");
   expectError(errorsOf(moduleOf("func.func @layer(%x: !tile.rows<64>) -> !tile.rows<64> {\n"
                                 " return %x : !tile.rows<64>\n }\n"
                                 "func.func @step(%batch: !llm.batch) {\n %x = tile.alloc at 0 : !tile.rows<64>\n"
