@@ -2,6 +2,7 @@
 #include "runtime/support/AtomicOutput.h"
 #include "runtime/support/Hash.h"
 #include <algorithm>
+#include <map>
 
 namespace llmc {
 namespace {
@@ -37,23 +38,13 @@ private:
   uint64_t offset_ = 0;
 };
 
-StatusOr<Section> writeSection(AtomicFolder &folder, const std::string &name, const std::string &bytes) {
-  LLMC_RETURN_IF_ERROR(folder.writeFile(name, bytes));
-  return Section{name, bytes.size(), hashHex(bytes)};
-}
-
-StatusOr<Section> writeWeights(const ArtifactContents &contents, AtomicFolder &folder) {
-  LLMC_ASSIGN_OR_RETURN(OutputFile file, folder.openFile(weightsFile));
-  FileWeightSink sink(file);
-  if (contents.writeWeights)
-    LLMC_RETURN_IF_ERROR(contents.writeWeights(sink));
-  uint64_t planned = contents.manifest.weightsBytes;
-  if (sink.offset() != planned)
-    return Status::error(std::string(weightsFile) + ": the plan says " + std::to_string(planned) + " bytes, " +
-                         std::to_string(sink.offset()) + " were written");
-  LLMC_RETURN_IF_ERROR(sink.flush());
-  LLMC_RETURN_IF_ERROR(file.close());
-  return Section{weightsFile, planned, sink.hash()};
+// "weights-1.bin" for rank 1; rank 0's files are called as they are where there is one rank.
+std::string nameOfRank(const std::string &file, size_t rank) {
+  if (rank == 0)
+    return file;
+  size_t dot = file.rfind('.');
+  dot = dot == std::string::npos ? file.size() : dot;
+  return file.substr(0, dot) + "-" + std::to_string(rank) + file.substr(dot);
 }
 
 void sortByName(std::vector<Section> &sections) {
@@ -83,26 +74,106 @@ Status WeightSink::padTo(uint64_t target) {
   return {};
 }
 
+namespace {
+
+// Writes the sections of rank after rank and remembers what lies in the folder.
+class FolderWriter {
+public:
+  explicit FolderWriter(AtomicFolder &folder) : folder_(folder) {}
+
+  StatusOr<Manifest> writeRank(const ArtifactContents &contents, size_t rank) {
+    Manifest manifest = contents.manifest;
+    manifest.sections.clear();
+    LLMC_RETURN_IF_ERROR(write(programFile, contents.program, rank, manifest));
+    LLMC_RETURN_IF_ERROR(writeWeights(contents, rank, manifest));
+    for (const ArtifactFile &file : contents.files)
+      LLMC_RETURN_IF_ERROR(write(file.file, file.bytes, rank, manifest));
+    sortByName(manifest.sections);
+    return manifest;
+  }
+
+private:
+  Status write(const std::string &file, const std::string &bytes, size_t rank, Manifest &manifest) {
+    Section section{"", bytes.size(), hashHex(bytes)};
+    auto [stored, isNew] = stored_.try_emplace({file, section.hash}, nameOfRank(file, rank));
+    section.file = stored->second;
+    add(file, section, manifest);
+    return isNew ? folder_.writeFile(section.file, bytes) : Status();
+  }
+
+  Status writeWeights(const ArtifactContents &contents, size_t rank, Manifest &manifest) {
+    const std::string name = nameOfRank(weightsFile, rank);
+    LLMC_ASSIGN_OR_RETURN(OutputFile file, folder_.openFile(name));
+    FileWeightSink sink(file);
+    if (contents.writeWeights)
+      LLMC_RETURN_IF_ERROR(contents.writeWeights(sink));
+    uint64_t planned = contents.manifest.weightsBytes;
+    if (sink.offset() != planned)
+      return Status::error(name + ": the plan says " + std::to_string(planned) + " bytes, " +
+                           std::to_string(sink.offset()) + " were written");
+    LLMC_RETURN_IF_ERROR(sink.flush());
+    LLMC_RETURN_IF_ERROR(file.close());
+    add(weightsFile, {name, planned, sink.hash()}, manifest);
+    return {};
+  }
+
+  static void add(const std::string &of, const Section &section, Manifest &manifest) {
+    manifest.sections.push_back(section);
+    if (section.file != of)
+      manifest.rank->files.push_back({of, section.file});
+  }
+
+  AtomicFolder &folder_;
+  std::map<std::pair<std::string, std::string>, std::string> stored_; // (called, hash) -> file
+};
+
+// Of everything that the ranks are given but the manifests themselves.
+std::string identityOf(const std::vector<Manifest> &manifests) {
+  std::string text;
+  for (const Manifest &manifest : manifests)
+    for (const Section &section : manifest.sections)
+      text += section.file + " " + section.hash + "\n";
+  return hashHex(text);
+}
+
+} // namespace
+
 Status writeArtifact(const ArtifactContents &contents, const std::string &outputFolder) {
-  LLMC_RETURN_IF_ERROR(checkContents(contents, outputFolder));
-  uint64_t expectedBytes = contents.program.size() + contents.manifest.weightsBytes;
-  for (const ArtifactFile &file : contents.files)
-    expectedBytes += file.bytes.size();
+  ArtifactContents alone = contents;
+  return writeArtifact({&alone, 1}, RankGrid(), outputFolder);
+}
+
+Status writeArtifact(std::span<ArtifactContents> ranks, RankGrid grid, const std::string &outputFolder) {
+  if (ranks.size() != static_cast<size_t>(grid.size()))
+    return Status::error(outputFolder + ": there are contents of " + std::to_string(ranks.size()) + " ranks for " +
+                         std::to_string(grid.size()));
+  uint64_t expectedBytes = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    ArtifactContents &contents = ranks[rank];
+    if (ranks.size() > 1) {
+      uint64_t collectiveBytes = contents.manifest.rank ? contents.manifest.rank->collectiveBytes : 0;
+      contents.manifest.rank = {static_cast<int32_t>(rank), grid, std::string(32, '0'), collectiveBytes, {}};
+    }
+    LLMC_RETURN_IF_ERROR(checkContents(contents, outputFolder));
+    expectedBytes += contents.program.size() + contents.manifest.weightsBytes;
+    for (const ArtifactFile &file : contents.files)
+      expectedBytes += file.bytes.size();
+  }
   LLMC_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::create(outputFolder, manifestFile, expectedBytes));
-  Manifest manifest = contents.manifest;
-  manifest.sections.clear();
-  auto add = [&](StatusOr<Section> section) {
-    if (section.ok())
-      manifest.sections.push_back(std::move(*section));
-    return section.ok() ? Status() : section.status();
-  };
-  LLMC_RETURN_IF_ERROR(add(writeSection(folder, programFile, contents.program)));
-  LLMC_RETURN_IF_ERROR(add(writeWeights(contents, folder)));
-  for (const ArtifactFile &file : contents.files)
-    LLMC_RETURN_IF_ERROR(add(writeSection(folder, file.file, file.bytes)));
-  sortByName(manifest.sections);
-  LLMC_RETURN_IF_ERROR(checkManifest(manifest, outputFolder));
-  LLMC_RETURN_IF_ERROR(folder.writeFile(manifestFile, manifestText(manifest)));
+  FolderWriter writer(folder);
+  std::vector<Manifest> manifests;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    LLMC_ASSIGN_OR_RETURN(Manifest manifest, writer.writeRank(ranks[rank], rank));
+    manifests.push_back(std::move(manifest));
+  }
+  const std::string identity = identityOf(manifests);
+  // Rank 0's last: without it the folder is no artifact.
+  for (size_t rank = manifests.size(); rank-- > 0;) {
+    if (manifests[rank].rank)
+      manifests[rank].rank->identity = identity;
+    LLMC_RETURN_IF_ERROR(checkManifest(manifests[rank], outputFolder));
+    LLMC_RETURN_IF_ERROR(folder.writeFile(manifestFileOf(static_cast<int32_t>(rank)), manifestText(manifests[rank])));
+  }
   return folder.commit();
 }
 

@@ -38,4 +38,9 @@ struct ArtifactContents {
 // The manifest is written last, so what a killed writer leaves is no artifact. The same contents give the same bytes.
 Status writeArtifact(const ArtifactContents &contents, const std::string &outputFolder);
 
+// The same for all ranks of `grid`, by their number. Their manifests are completed here (`rank` but for
+// collectiveBytes, which is the caller's). Files of several ranks that hold the same bytes, the program too, are stored
+// once.
+Status writeArtifact(std::span<ArtifactContents> ranks, RankGrid grid, const std::string &outputFolder);
+
 } // namespace llmc

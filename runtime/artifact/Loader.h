@@ -17,12 +17,13 @@ enum class WeightsCheck { AtOnce, ByCaller };
 class LoadedArtifact {
 public:
   // Checks, in this order: the manifest, size and hash of every section, the CPU features, the program's ABI. Messages
-  // start with the file that is at fault.
-  static StatusOr<LoadedArtifact> open(const std::string &folder, WeightsCheck check = WeightsCheck::AtOnce);
+  // start with the file that is at fault. `rank` is a number of those that share the artifact.
+  static StatusOr<LoadedArtifact> open(const std::string &folder, WeightsCheck check = WeightsCheck::AtOnce,
+                                       int32_t rank = 0);
   // The same up to the section hashes; the program is not opened and CPU features may be missing. For tools that
   // inspect.
   static StatusOr<LoadedArtifact> openForInspection(const std::string &folder,
-                                                    WeightsCheck check = WeightsCheck::AtOnce);
+                                                    WeightsCheck check = WeightsCheck::AtOnce, int32_t rank = 0);
 
   const std::string &folder() const { return folder_; }
   const Manifest &manifest() const { return manifest_; }
@@ -36,7 +37,8 @@ public:
   void populateWeightPages(size_t offset, size_t size) const { weights_->populatePages(offset, size); }
   // Null after openForInspection.
   llmc_step_function step() const { return step_; }
-  // A section as text: tokenizer, template, dispatch manifest. Hashed again on the way: the file may have changed.
+  // A section as text: tokenizer, template, this rank's dispatch manifest. Hashed again on the way: the file may have
+  // changed.
   StatusOr<std::string> readSection(std::string_view file) const;
   StatusOr<DispatchManifest> readDispatch() const;
 

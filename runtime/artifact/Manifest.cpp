@@ -15,7 +15,8 @@ constexpr std::string_view formatName = "llmc-artifact";
 // The text starts with this, then 32 hex digits: the hash of the text in which these digits are zeros.
 constexpr std::string_view hashPrefix = "{\n \"hash\": \"";
 constexpr size_t hashDigits = 32;
-constexpr std::string_view kindNames[] = {"weights", "activations", "scratch", "kv", "state", "logits", "staging"};
+constexpr std::string_view kindNames[] = {"weights", "activations", "scratch", "kv",
+                                          "state",   "logits",      "staging", "collectives"};
 constexpr int64_t maxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t maxInt64 = std::numeric_limits<int64_t>::max();
 
@@ -226,6 +227,20 @@ template <typename Io> void describe(Io &io, Of<PerplexityFacts> auto &m) {
   io.field("reference", m.reference);
 }
 
+template <typename Io> void describe(Io &io, Of<RankFile> auto &m) {
+  io.field("of", m.of);
+  io.field("file", m.file);
+}
+
+template <typename Io> void describe(Io &io, Of<RankFacts> auto &m) {
+  io.field("number", m.number, 0, limits::artifactRanks);
+  io.field("stages", m.grid.stages, 1, limits::artifactRanks);
+  io.field("ranks", m.grid.ranks, 1, limits::artifactRanks);
+  io.field("identity", m.identity);
+  io.field("collective_bytes", m.collectiveBytes, 0, maxInt64);
+  io.children("files", m.files, limits::artifactListEntries);
+}
+
 template <typename Io> void describe(Io &io, Of<Section> auto &m) {
   io.field("file", m.file);
   io.field("bytes", m.bytes, 0, maxInt64);
@@ -260,6 +275,7 @@ template <typename Io> void describe(Io &io, Of<Manifest> auto &m) {
   io.child("special_ids", m.specialIds);
   io.child("generation", m.generation);
   io.optionalChild("perplexity", m.perplexity);
+  io.optionalChild("rank", m.rank);
   io.children("sections", m.sections, limits::artifactListEntries);
   io.children("weights", m.weights, limits::tensorsPerModel);
 }
@@ -309,6 +325,18 @@ const Section *Manifest::findSection(std::string_view file) const {
     if (section.file == file)
       return &section;
   return nullptr;
+}
+
+std::string Manifest::fileOf(std::string_view section) const {
+  if (rank)
+    for (const RankFile &file : rank->files)
+      if (file.of == section)
+        return file.file;
+  return std::string(section);
+}
+
+std::string manifestFileOf(int32_t rank) {
+  return rank == 0 ? manifestFile : "manifest-" + std::to_string(rank) + ".json";
 }
 
 std::string manifestText(const Manifest &manifest) {

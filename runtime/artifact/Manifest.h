@@ -1,6 +1,7 @@
 // Manifest: everything an artifact folder says about itself, as the compiler writes and the runtime reads it. FORMAT.md
 // is the byte-level description. Plain data; sizes in bytes unless the name says otherwise.
 #pragma once
+#include "runtime/collective/Transport.h"
 #include "runtime/support/Status.h"
 #include <cstdint>
 #include <optional>
@@ -29,7 +30,7 @@ inline constexpr char sentencePieceKind[] = "sentencepiece";  // tokenizer.model
 inline constexpr char ggufKind[] = "gguf";                    // the JSON of runtime/tokenizer/GgufVocabulary.h
 inline constexpr char tiktokenKind[] = "tiktoken";            // two files: the ranks, and the JSON of TiktokenOptions.h
 
-enum class MemoryKind { Weights, Activations, Scratch, Kv, State, Logits, Staging };
+enum class MemoryKind { Weights, Activations, Scratch, Kv, State, Logits, Staging, Collectives };
 std::string_view memoryKindName(MemoryKind kind);
 
 // One line of the memory plan: `bytes` is the value of `expression` at this artifact's limits.
@@ -77,6 +78,24 @@ struct PerplexityFacts {
   double value = 0, reference = 0;
 };
 
+// A section that ranks have each of their own: what this rank's is called.
+struct RankFile {
+  std::string of; // as it is called in an artifact of one rank
+  std::string file;
+};
+
+// Which rank of an artifact of several this is the manifest of.
+struct RankFacts {
+  int32_t number = 0;
+  RankGrid grid;
+  std::string identity;         // 32 hex digits, the same in the manifests of all ranks and of no other artifact
+  uint64_t collectiveBytes = 0; // that the largest exchange of a step needs beside its operands
+  std::vector<RankFile> files;  // where the name differs
+};
+
+// Rank 0's is manifestFile.
+std::string manifestFileOf(int32_t rank);
+
 struct Section {
   std::string file; // a name in the folder, never a path
   uint64_t bytes = 0;
@@ -119,9 +138,13 @@ struct Manifest {
   SpecialIds specialIds;
   GenerationDefaults generation;
   std::optional<PerplexityFacts> perplexity;
+  std::optional<RankFacts> rank; // absent where there is one rank
   std::vector<Section> sections; // filled by the writer, ascending by file name
 
   const Section *findSection(std::string_view file) const;
+  // What this rank's `section` is called: of programFile, weightsFile, dispatchFile, memoryFile.
+  std::string fileOf(std::string_view section) const;
+  RankGrid grid() const { return rank ? rank->grid : RankGrid(); }
 };
 
 // The text of manifest.json, its own hash included. The same manifest gives the same bytes.

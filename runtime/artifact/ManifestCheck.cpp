@@ -13,6 +13,7 @@ std::string str(uint64_t n) { return std::to_string(n); }
 
 Status checkFileName(const std::string &name, const std::string &where) {
   bool plain = !name.empty() && name.size() <= 255 && name != "." && name != ".." && name != manifestFile &&
+               name.rfind("manifest-", 0) != 0 &&
                std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > 32 && c < 127 && c != '/'; });
   return plain ? Status() : Status::error(where + ": '" + name + "' is no plain file name inside the artifact");
 }
@@ -43,16 +44,36 @@ Status checkSections(const Manifest &m) {
       return Status::error(where + "/hash '" + section.hash + "' is not 32 lower-case hex digits");
   }
   for (const char *file : {programFile, weightsFile})
-    if (!m.findSection(file))
-      return Status::error("/sections has no '" + std::string(file) + "'");
+    if (!m.findSection(m.fileOf(file)))
+      return Status::error("/sections has no '" + m.fileOf(file) + "'");
   for (size_t i = 0; i < m.tokenizer.files.size(); ++i)
     if (!m.findSection(m.tokenizer.files[i]))
       return Status::error("/tokenizer/files/" + str(i) + " '" + m.tokenizer.files[i] + "' is not among the sections");
   LLMC_RETURN_IF_ERROR(checkTokenizer(m.tokenizer));
-  uint64_t bytes = m.findSection(weightsFile)->bytes;
+  uint64_t bytes = m.findSection(m.fileOf(weightsFile))->bytes;
   if (bytes != m.weightsBytes)
-    return Status::error("/weights_bytes is " + str(m.weightsBytes) + ", section '" + weightsFile + "' has " +
+    return Status::error("/weights_bytes is " + str(m.weightsBytes) + ", section '" + m.fileOf(weightsFile) + "' has " +
                          str(bytes) + " bytes");
+  return {};
+}
+
+Status checkRank(const Manifest &m) {
+  if (!m.rank)
+    return {};
+  const RankFacts &rank = *m.rank;
+  CheckedSize ranks = CheckedSize(static_cast<uint64_t>(rank.grid.stages)) * static_cast<uint64_t>(rank.grid.ranks);
+  if (rank.grid.stages < 1 || rank.grid.ranks < 1 || !ranks.fits(limits::artifactRanks) || *ranks.value() < 2)
+    return Status::error("/rank has " + std::to_string(rank.grid.stages) + " stages of " +
+                         std::to_string(rank.grid.ranks) + " ranks, expected 2 to " +
+                         std::to_string(limits::artifactRanks) + " ranks in all");
+  if (rank.number < 0 || rank.number >= rank.grid.size())
+    return Status::error("/rank/number is " + std::to_string(rank.number) + ", there are " +
+                         std::to_string(rank.grid.size()) + " ranks");
+  if (rank.identity.size() != 32 || rank.identity.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return Status::error("/rank/identity '" + rank.identity + "' is not 32 lower-case hex digits");
+  for (size_t i = 0; i < rank.files.size(); ++i)
+    if (!m.findSection(rank.files[i].file))
+      return Status::error("/rank/files/" + str(i) + "/file '" + rank.files[i].file + "' is not among the sections");
   return {};
 }
 
@@ -143,12 +164,13 @@ Status checkRanges(const Manifest &m) {
 Status checkPlan(const Manifest &m) {
   for (auto [name, bytes] :
        {std::pair("page_bytes", m.pageBytes), std::pair("state_bytes", m.stateBytes),
-        std::pair("arena_bytes", m.arenaBytes), std::pair("scratch_bytes_per_worker", m.scratchBytesPerWorker)})
+        std::pair("arena_bytes", m.arenaBytes), std::pair("scratch_bytes_per_worker", m.scratchBytesPerWorker),
+        std::pair("rank/collective_bytes", m.rank ? m.rank->collectiveBytes : 0)})
     if (bytes % artifactAlignment != 0)
       return Status::error("/" + std::string(name) + " is " + str(bytes) + ", expected a multiple of " +
                            str(artifactAlignment));
-  CheckedSize total = CheckedSize(m.weightsBytes) + m.arenaBytes + CheckedSize(m.numPages) * m.pageBytes +
-                      CheckedSize(m.maxSequences) * m.stateBytes +
+  CheckedSize total = CheckedSize(m.weightsBytes) + m.arenaBytes + (m.rank ? m.rank->collectiveBytes : 0) +
+                      CheckedSize(m.numPages) * m.pageBytes + CheckedSize(m.maxSequences) * m.stateBytes +
                       CheckedSize(m.scratchBytesPerWorker) * static_cast<uint64_t>(m.maxWorkers) +
                       CheckedSize(m.maxLogitRows) * static_cast<uint64_t>(m.vocabulary) * sizeof(float) +
                       CheckedSize(m.maxSequences) * static_cast<uint64_t>(m.context) * sizeof(int32_t);
@@ -162,6 +184,7 @@ Status checkPlan(const Manifest &m) {
 
 Status checkAll(const Manifest &m) {
   LLMC_RETURN_IF_ERROR(checkRanges(m));
+  LLMC_RETURN_IF_ERROR(checkRank(m));
   LLMC_RETURN_IF_ERROR(checkPlan(m));
   LLMC_RETURN_IF_ERROR(checkSections(m));
   LLMC_RETURN_IF_ERROR(checkWeights(m));

@@ -33,6 +33,7 @@ inline constexpr int64_t artifactContext = 1 << 26;
 inline constexpr int64_t artifactStepTokens = 1 << 20;
 inline constexpr int64_t artifactSequences = 1 << 16;
 inline constexpr int64_t artifactWorkers = 1024;
+inline constexpr int64_t artifactRanks = 4096; // that share an artifact
 inline constexpr int64_t waitingSequences = 4096;
 inline constexpr uint64_t idsFileBytes = 256u << 20; // files of prompts and of token ids
 inline constexpr double perplexity = 1e12;

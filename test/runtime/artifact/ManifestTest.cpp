@@ -29,6 +29,15 @@ Manifest withoutPages() {
   return m;
 }
 
+Manifest ofRank() {
+  Manifest m = wholeManifest();
+  m.rank = {3, {2, 3}, std::string(32, 'e'), 128, {{weightsFile, "weights-3.bin"}}};
+  m.sections = {{programFile, 10, std::string(32, 'a')},
+                {"tokenizer.json", 3, std::string(32, 'b')},
+                {"weights-3.bin", m.weightsBytes, std::string(32, 'c')}};
+  return m;
+}
+
 // The text of wholeManifest after `change`, with a hash that fits.
 std::string changedText(const std::function<void(Json &)> &change) {
   Json root = *parseJson(manifestText(wholeManifest()), "m");
@@ -54,7 +63,7 @@ TEST(Manifest, RoundTrip) {
                                      m.family = "caf\xc3\xa9 \"x\"";
                                      return m;
                                    }(),
-                                   withoutPages()}) {
+                                   withoutPages(), ofRank()}) {
     std::string text = manifestText(manifest);
     StatusOr<Manifest> read = parseManifest(text, "m");
     ASSERT_TRUE(read.ok()) << read.status().message();
@@ -69,6 +78,35 @@ TEST(Manifest, RoundTrip) {
       EXPECT_EQ(read->perplexity->reference, manifest.perplexity->reference);
     EXPECT_EQ(read->memoryPlan.size(), manifest.memoryPlan.size());
   }
+}
+
+TEST(Manifest, OfOneRankOfSeveral) {
+  StatusOr<Manifest> read = parseManifest(manifestText(ofRank()), "m");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->grid(), (RankGrid{2, 3}));
+  EXPECT_EQ(read->fileOf(weightsFile), "weights-3.bin");
+  EXPECT_EQ(read->fileOf(programFile), programFile);
+  EXPECT_EQ(manifestFileOf(0), manifestFile);
+  EXPECT_EQ(manifestFileOf(3), "manifest-3.json");
+  auto refusal = [](const std::function<void(RankFacts &)> &change) {
+    Manifest m = ofRank();
+    change(*m.rank);
+    Status status = checkManifest(m, "m");
+    return status.ok() ? "no failure" : status.message();
+  };
+  EXPECT_EQ(refusal([](RankFacts &r) {
+              r.grid = {1, 1};
+            }),
+            "m: /rank has 1 stages of 1 ranks, expected 2 to 4096 ranks in all");
+  EXPECT_EQ(refusal([](RankFacts &r) { r.number = 6; }), "m: /rank/number is 6, there are 6 ranks");
+  EXPECT_EQ(refusal([](RankFacts &r) { r.identity = "e"; }), "m: /rank/identity 'e' is not 32 lower-case hex digits");
+  EXPECT_EQ(refusal([](RankFacts &r) { r.collectiveBytes = 1; }),
+            "m: /rank/collective_bytes is 1, expected a multiple of 64");
+  EXPECT_EQ(refusal([](RankFacts &r) { r.files[0].of = "other"; }), "m: /sections has no 'weights.bin'");
+  EXPECT_EQ(refusal([](RankFacts &r) {
+              r.files.push_back({programFile, "program-3.so"});
+            }),
+            "m: /rank/files/1/file 'program-3.so' is not among the sections");
 }
 
 TEST(Manifest, EveryFlippedBitIsSeen) {
