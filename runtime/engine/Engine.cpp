@@ -47,11 +47,13 @@ SchedulerLimits limitsOf(const Manifest &manifest, const EngineOptions &options)
 } // namespace
 
 StatusOr<std::unique_ptr<Engine>> Engine::load(const std::string &artifact, const EngineOptions &options) {
-  LLMC_ASSIGN_OR_RETURN(LoadedArtifact loaded, LoadedArtifact::open(artifact, WeightsCheck::ByCaller));
+  const int32_t rank = options.transport ? options.transport->number() : 0;
+  LLMC_ASSIGN_OR_RETURN(LoadedArtifact loaded, LoadedArtifact::open(artifact, WeightsCheck::ByCaller, rank));
   LLMC_RETURN_IF_ERROR(checkOptions(options, loaded.manifest()));
   SchedulerLimits limits = limitsOf(loaded.manifest(), options);
   std::unique_ptr<Engine> engine(new Engine(std::move(loaded), limits));
   LLMC_RETURN_IF_ERROR(engine->allocate(options).inside(artifact));
+  LLMC_RETURN_IF_ERROR(engine->meetRanks(options));
   return engine;
 }
 
@@ -62,6 +64,28 @@ Engine::Engine(LoadedArtifact artifact, const SchedulerLimits &limits)
 }
 
 Engine::~Engine() = default;
+
+Status Engine::meetRanks(const EngineOptions &options) {
+  const RankGrid grid = manifest().grid();
+  if (!options.transport) {
+    if (grid.size() == 1)
+      return {};
+    return Status::error(artifact_.folder() + ": is for " + std::to_string(grid.size()) +
+                         " ranks, which only llmc-run, llmc run and llmc logits run; compile it for one");
+  }
+  if (options.transport->grid() != grid)
+    return Status::error(artifact_.folder() + ": is for " + std::to_string(grid.size()) + " ranks, there are " +
+                         std::to_string(options.transport->grid().size()));
+  collectives_.emplace(*options.transport);
+  LLMC_ASSIGN_OR_RETURN(exchanged_, MemoryRegion::map(manifest().rank ? manifest().rank->collectiveBytes : 0,
+                                                      "rows that ranks exchange"));
+  for (llmc_step_context &context : contexts_) {
+    context.collective = collectiveOfProgram;
+    context.collective_state = this;
+    context.collective_failed = &collectiveFailed_;
+  }
+  return checkSameIdentity(*options.transport, manifest().rank ? manifest().rank->identity : "");
+}
 
 Status Engine::allocate(const EngineOptions &options) {
   const Manifest &m = manifest();
@@ -107,7 +131,8 @@ Status Engine::allocate(const EngineOptions &options) {
 }
 
 uint64_t Engine::allocatedBytes() const {
-  uint64_t bytes = arena_.bytes() + kv_.bytes() + state_.bytes() + logits_.bytes() + record_.bytes();
+  uint64_t bytes =
+      arena_.bytes() + kv_.bytes() + state_.bytes() + logits_.bytes() + record_.bytes() + exchanged_.bytes();
   for (const MemoryRegion &scratch : scratch_)
     bytes += scratch.bytes();
   return bytes;
@@ -130,6 +155,16 @@ StatusOr<SequenceId> Engine::add(GenerationRequest request) {
 void Engine::stepOnWorker(void *engine, int32_t worker) {
   auto *self = static_cast<Engine *>(engine);
   self->artifact_.step()(&self->contexts_[static_cast<size_t>(worker)]);
+}
+
+int32_t Engine::collectiveOfProgram(void *engine, const llmc_collective *what, const float *input, float *result) {
+  auto *self = static_cast<Engine *>(engine);
+  const llmc_batch &batch = *self->contexts_[0].batch;
+  std::span<float> scratch(reinterpret_cast<float *>(self->exchanged_.data()),
+                           self->exchanged_.bytes() / sizeof(float));
+  self->rankFailure_ = self->collectives_->run(*what, what->logit_rows ? batch.num_logit_rows : batch.num_tokens, input,
+                                               result, scratch);
+  return self->rankFailure_.ok() ? 0 : 1;
 }
 
 void Engine::useHooks(StepTrace *trace) {
@@ -161,7 +196,8 @@ bool Engine::compute() {
     bool traced = trace_->begin(*pool_, stepTokens_, stepPromptTokens_);
     useHooks(traced ? trace_ : nullptr);
   }
-  pool_->run(stepOnWorker, this);
+  if (rankFailure_.ok())
+    pool_->run(stepOnWorker, this);
   if (trace_)
     trace_->end();
   scheduler_.advance();
@@ -170,11 +206,25 @@ bool Engine::compute() {
 
 std::span<const Event> Engine::step() {
   events_.clear();
-  if (compute())
+  if (!compute())
+    return events_;
+  if (rankFailure_.ok())
     for (size_t row = 0; row < scheduler_.plannedRows().size(); ++row)
       if (scheduler_.plannedRows()[row].samples)
         sampleRow(row, scheduler_.plannedRows()[row]);
+  if (!rankFailure_.ok())
+    failAll();
   return events_;
+}
+
+void Engine::failAll() {
+  for (int32_t entry = 0; entry < scheduler_.numEntries(); ++entry) {
+    const Sequence &sequence = scheduler_.sequence(entry);
+    if (sequence.state == Sequence::State::Free)
+      continue;
+    events_.push_back({sequence.id, -1, sequence.computed - 1, Finish::Failed});
+    scheduler_.drop(entry);
+  }
 }
 
 void Engine::sampleRow(size_t row, const PlannedRow &planned) {
@@ -206,7 +256,9 @@ std::span<const float> Engine::logitsOf(size_t firstRow, size_t rows) const {
   return {reinterpret_cast<const float *>(logits_.data()) + firstRow * vocabulary, rows * vocabulary};
 }
 
-std::string Engine::failure(const Event &event) {
+std::string Engine::failure(const Event &event) const {
+  if (!rankFailure_.ok())
+    return rankFailure_.message();
   return "sequence " + std::to_string(event.sequence) + ": the logits at position " + std::to_string(event.position) +
          " are not finite; check the weights with llmc verify";
 }

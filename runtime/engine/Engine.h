@@ -5,6 +5,7 @@
 // Two ways to use it: add sequences and call step() until idle(), or forward() for the logits of given tokens.
 #pragma once
 #include "runtime/artifact/Loader.h"
+#include "runtime/collective/Collectives.h"
 #include "runtime/engine/MemoryRegion.h"
 #include "runtime/engine/Sampler.h"
 #include "runtime/engine/Scheduler.h"
@@ -24,6 +25,9 @@ struct EngineOptions {
   int32_t maxWaiting = 1024;
   WeightPlacement weights = WeightPlacement::Choose;
   bool recordHidden = false; // allocate room for the residual stream, which forward() then hands out
+  // By which the engine, as one of the ranks that share the artifact, reaches the others; all of them must be asked for
+  // the same. It must outlive the engine. RankEngines.h makes one.
+  Transport *transport = nullptr;
 };
 
 struct GenerationRequest {
@@ -39,7 +43,7 @@ enum class Finish {
   Length, // all tokens asked for, or the context is full
   Stop,   // a stop id of the request; it is the event's token
   End,    // the model's end of sequence; it is the event's token
-  Failed  // logits that are no numbers; there is no token
+  Failed  // logits that are no numbers, or ranks that do not answer; there is no token
 };
 
 // One new token of one sequence. After an event that finishes the sequence is forgotten.
@@ -78,6 +82,8 @@ public:
   const Manifest &manifest() const { return artifact_.manifest(); }
   int32_t threads() const { return pool_->workers(); }
   const SchedulerLimits &limits() const { return scheduler_.limits(); }
+  // Whether this is the rank that speaks for all of them.
+  bool isFirstRank() const { return !collectives_ || collectives_->transport().number() == 0; }
   // Everything but the weights.
   uint64_t allocatedBytes() const;
 
@@ -97,7 +103,7 @@ public:
   // engine's threads and must live until then.
   void trace(StepTrace *trace);
   // The sentence for an event that Failed.
-  static std::string failure(const Event &event);
+  std::string failure(const Event &event) const;
 
   // Logits of every position of every sequence, handed out as they are computed (positions of a sequence ascend). The
   // engine must be idle. The results do not depend on the options, bit for bit: the step program promises that.
@@ -120,17 +126,23 @@ private:
   void sampleRow(size_t row, const PlannedRow &planned);
   Finish finishOf(const Generation &generation, int32_t token) const;
   Status deliver(SequenceId firstId, const ForwardSink &sink) const;
+  Status meetRanks(const EngineOptions &options);
+  void failAll();
   static void stepOnWorker(void *engine, int32_t worker);
+  static int32_t collectiveOfProgram(void *engine, const llmc_collective *what, const float *input, float *result);
   std::span<const float> logitsOf(size_t firstRow, size_t rows) const;
 
   LoadedArtifact artifact_;
   Scheduler scheduler_;
   std::unique_ptr<ThreadPool> pool_;
   WeightMemory weights_;
-  MemoryRegion arena_, kv_, state_, logits_, record_;
+  MemoryRegion arena_, kv_, state_, logits_, record_, exchanged_;
   std::vector<MemoryRegion> scratch_; // per worker: no worker can reach another's
   std::vector<llmc_step_context> contexts_;
-  StepTrace *trace_ = nullptr; // not ours
+  std::optional<Collectives> collectives_; // of one of several ranks
+  int32_t collectiveFailed_ = 0;           // of the step, for all workers
+  Status rankFailure_;                     // once ranks have lost each other there are no more steps
+  StepTrace *trace_ = nullptr;             // not ours
   Sampler sampler_;
   std::vector<Generation> generations_; // by entry of the scheduler
   std::vector<Event> events_;

@@ -38,7 +38,7 @@ Status Engine::forward(std::span<const std::vector<int32_t>> sequences, const Fo
         status = id.status().inside("sequence " + std::to_string(ids.size()));
     }
     if (status.ok() && compute())
-      status = deliver(ids.front(), sink);
+      status = rankFailure_.ok() ? deliver(ids.front(), sink) : rankFailure_;
   }
   for (SequenceId id : ids)
     scheduler_.cancel(id); // those that a failure left; false for the others

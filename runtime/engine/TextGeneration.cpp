@@ -27,7 +27,7 @@ std::vector<TextEvent> TextGeneration::step() {
       continue;
     TextEvent &text = out.emplace_back(TextEvent{event.sequence, event.token, {}, event.finish, {}});
     if (event.finish == Finish::Failed)
-      text.failure = Engine::failure(event);
+      text.failure = engine_.failure(event);
     else
       decode(at->second, event, text);
     if (text.finish == Finish::None)

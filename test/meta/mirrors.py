@@ -58,6 +58,7 @@ WITHOUT_MIRROR = {
     "runtime/engine/ChromeTrace.cpp": ("test/runtime/engine/StepTraceTest.cpp", "writes what that test records"),
     "runtime/engine/Forward.cpp": ("test/runtime/engine/EngineTest.cpp", "a part of the engine"),
     "runtime/engine/MemoryRegion.cpp": ("test/runtime/engine/EngineTest.cpp", "a part of the engine"),
+    "runtime/engine/RankEngines.cpp": ("test/lib/codegen/cpu/CompiledRanksTest.cpp", "needs programs of several ranks"),
     "runtime/engine/RuntimeC.cpp": ("test/runtime/engine/EngineTest.cpp", "forwards C calls to the engine"),
     "runtime/support/Progress.cpp": ("test/tools/llmc-run/RunCommandTest.cpp", "draws on terminals only"),
     "runtime/template/*.cpp": ("test/runtime/template/TemplateTest.cpp", "one interpreter, driven by templates"),

@@ -1,6 +1,7 @@
 #include "tools/llmc-run/RunCommand.h"
 #include "runtime/engine/ArtifactText.h"
 #include "runtime/engine/ChromeTrace.h"
+#include "runtime/engine/RankEngines.h"
 #include "runtime/engine/TextGeneration.h"
 #include "runtime/support/AtomicOutput.h"
 #include "runtime/support/Limits.h"
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <map>
 #include <ostream>
+#include <streambuf>
 
 namespace llmc {
 namespace {
@@ -55,11 +57,14 @@ StatusOr<std::vector<std::string>> readPrompts(const RunOptions &options) {
 
 class Run {
 public:
-  Run(const RunOptions &options, std::ostream &out, std::ostream &err) : options_(options), out_(out), err_(err) {}
+  Run(const RunOptions &options, Engine &engine, double loadSeconds, std::ostream &out, std::ostream &err)
+      : options_(options), out_(out), err_(err), engine_(&engine) {
+    seconds_.compile = options.compileSeconds;
+    seconds_.load = loadSeconds;
+  }
   Status run();
 
 private:
-  Status load();
   StatusOr<std::vector<std::vector<int32_t>>> promptIds() const;
   Status generate();
   Status addWaiting(TextGeneration &generation);
@@ -72,7 +77,7 @@ private:
 
   const RunOptions &options_;
   std::ostream &out_, &err_;
-  std::unique_ptr<Engine> engine_;
+  Engine *engine_;
   std::unique_ptr<Tracing> tracing_; // where asked for
   std::optional<ArtifactText> text_;
   std::vector<Answer> answers_;
@@ -82,10 +87,8 @@ private:
 };
 
 Status Run::run() {
-  int sources = options_.prompt.has_value() + options_.promptsFile.has_value() + options_.idsFile.has_value();
-  if (sources != 1)
-    return Status::error(std::to_string(sources) + " of --prompt, --prompts and --ids are given, expected 1");
-  LLMC_RETURN_IF_ERROR(load());
+  LLMC_ASSIGN_OR_RETURN(ArtifactText text, ArtifactText::load(engine_->artifact()));
+  text_ = std::move(text);
   LLMC_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> prompts, promptIds());
   for (std::vector<int32_t> &ids : prompts)
     answers_.emplace_back().promptIds = std::move(ids);
@@ -95,19 +98,6 @@ Status Run::run() {
   options_.json ? reportJson() : report();
   out_.flush();
   return out_.good() ? Status() : Status::error("cannot write the answer to standard output");
-}
-
-Status Run::load() {
-  Clock::time_point start = Clock::now();
-  EngineOptions engineOptions;
-  engineOptions.threads = options_.threads;
-  engineOptions.chunkTokens = options_.chunkTokens;
-  LLMC_ASSIGN_OR_RETURN(engine_, Engine::load(options_.artifact, engineOptions));
-  LLMC_ASSIGN_OR_RETURN(ArtifactText text, ArtifactText::load(engine_->artifact()));
-  text_ = std::move(text);
-  seconds_.compile = options_.compileSeconds;
-  seconds_.load = secondsSince(start);
-  return {};
 }
 
 StatusOr<std::vector<std::vector<int32_t>>> Run::promptIds() const {
@@ -138,7 +128,8 @@ Status Run::generate() {
   uint64_t promptTokens = 0, done = 0;
   for (const Answer &answer : answers_)
     promptTokens += answer.promptIds.size();
-  Progress progress("prefill", "tokens", promptTokens);
+  Progress progress("prefill", "tokens", promptTokens,
+                    engine_->isFirstRank() ? Progress::When::OnTerminal : Progress::When::Never);
   LLMC_RETURN_IF_ERROR(addWaiting(generation));
   while (!generation.idle()) {
     Clock::time_point start = Clock::now();
@@ -182,7 +173,7 @@ Status Run::take(const TextEvent &event) {
 }
 
 Status Run::startTrace() {
-  if (options_.traceFile.empty())
+  if (options_.traceFile.empty() || !engine_->isFirstRank())
     return {};
   LLMC_ASSIGN_OR_RETURN(DispatchManifest manifest, engine_->artifact().readDispatch());
   size_t launches = launchesPerStep(manifest);
@@ -234,6 +225,27 @@ void Run::reportJson() const {
   out_ << root.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
 }
 
+// What ranks other than the first have to say.
+class NoBuffer : public std::streambuf {
+  int overflow(int character) override { return character; }
+};
+
+Status runOnRanks(const RunOptions &options, std::ostream &out, std::ostream &err) {
+  int sources = options.prompt.has_value() + options.promptsFile.has_value() + options.idsFile.has_value();
+  if (sources != 1)
+    return Status::error(std::to_string(sources) + " of --prompt, --prompts and --ids are given, expected 1");
+  Clock::time_point start = Clock::now();
+  EngineOptions engineOptions;
+  engineOptions.threads = options.threads;
+  engineOptions.chunkTokens = options.chunkTokens;
+  return withEngines(options.artifact, engineOptions, [&](Engine &engine) {
+    NoBuffer noBuffer;
+    std::ostream nothing(&noBuffer);
+    bool speaks = engine.isFirstRank();
+    return Run(options, engine, secondsSince(start), speaks ? out : nothing, speaks ? err : nothing).run();
+  });
+}
+
 } // namespace
 
 SamplingParams samplingOf(const RunOptions &options, const GenerationDefaults &defaults) {
@@ -250,7 +262,7 @@ SamplingParams samplingOf(const RunOptions &options, const GenerationDefaults &d
 }
 
 int runArtifact(const RunOptions &options, std::ostream &out, std::ostream &err) {
-  Status status = Run(options, out, err).run();
+  Status status = runOnRanks(options, out, err);
   if (status.ok())
     return 0;
   err << "error: " << status.message() << "\n";

@@ -64,7 +64,7 @@ StatusOr<double> Bench::prefill() {
   while (!engine_.idle())
     for (const Event &event : engine_.step())
       if (event.sequence == id && event.finish == Finish::Failed)
-        return Status::error(Engine::failure(event));
+        return Status::error(engine_.failure(event));
   return command_.prefill / secondsSince(start);
 }
 
@@ -77,7 +77,7 @@ Status Bench::startStreams() {
   while (started.size() < streams_.size()) {
     for (const Event &event : engine_.step()) {
       if (event.finish == Finish::Failed)
-        return Status::error(Engine::failure(event));
+        return Status::error(engine_.failure(event));
       if (std::find(started.begin(), started.end(), event.sequence) == started.end())
         started.push_back(event.sequence);
     }

@@ -4,6 +4,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "lib/artifact/ArtifactWriter.h"
 #include "lib/codegen/cpu/CompileProgram.h"
+#include "lib/codegen/cpu/ProgramEmitter.h"
 #include "lib/weights/ModelTensors.h"
 #include "lib/weights/Pack.h"
 #include "runtime/artifact/Dispatch.h"
@@ -15,6 +16,7 @@
 #include "tools/llmc/ModelText.h"
 #include <cinttypes>
 #include <cstdio>
+#include <map>
 
 using namespace mlir;
 
@@ -56,6 +58,9 @@ void planMemory(Manifest &manifest, ModuleOp module, int64_t scratchBytes) {
   if (manifest.stateBytes > 0)
     entry("recurrent states", MemoryKind::State, manifest.stateBytes * static_cast<uint64_t>(manifest.maxSequences),
           "max_sequences * " + std::to_string(manifest.stateBytes));
+  if (manifest.rank)
+    entry("rows that ranks exchange", MemoryKind::Collectives, manifest.rank->collectiveBytes,
+          std::to_string(manifest.rank->collectiveBytes));
   entry("logits", MemoryKind::Logits,
         static_cast<uint64_t>(manifest.maxLogitRows) * static_cast<uint64_t>(manifest.vocabulary) * 4,
         "max_logit_rows * " + std::to_string(manifest.vocabulary) + " * 4");
@@ -94,8 +99,14 @@ int32_t widestRecord(ModuleOp module) {
   return static_cast<int32_t>(channels);
 }
 
-Manifest manifestOf(const Model &model, const CpuTarget &target, const ArtifactLimits &limits, ModuleOp module,
-                    const cpu::CompiledProgram &program) {
+// The ranks that share the model, of which the module is the program of one.
+RankGrid gridOf(ModuleOp module) {
+  auto factOrOne = [&](StringRef name) { return static_cast<int32_t>(std::max<int64_t>(1, factOrZero(module, name))); };
+  return {factOrOne("llmc.stages"), factOrOne("llmc.ranks")};
+}
+
+StatusOr<Manifest> manifestOf(const Model &model, const CpuTarget &target, const ArtifactLimits &limits,
+                              ModuleOp module, const cpu::CompiledProgram &program) {
   Manifest manifest;
   manifest.writer = llmcVersion;
   manifest.abiVersion = LLMC_ABI_VERSION;
@@ -113,6 +124,16 @@ Manifest manifestOf(const Model &model, const CpuTarget &target, const ArtifactL
   manifest.maxLogitRows = static_cast<int32_t>(limits.maxLogitRows);
   manifest.maxWorkers = mostWorkers;
   manifest.numPages = static_cast<int32_t>(limits.numPages);
+  if (RankGrid grid = gridOf(module); grid.size() > 1) {
+    FailureOr<uint64_t> bytes = cpu::collectiveBytes(module, limits.maxTokens, limits.maxLogitRows);
+    if (failed(bytes))
+      return Status::error("the copies of rows that ranks exchange take more than 2^63 bytes");
+    manifest.rank.emplace();
+    manifest.rank->grid = grid;
+    manifest.rank->number = static_cast<int32_t>(factOrZero(module, "llmc.stage")) * grid.ranks +
+                            static_cast<int32_t>(factOrZero(module, "llmc.rank"));
+    manifest.rank->collectiveBytes = *bytes;
+  }
   planMemory(manifest, module, program.scratchBytes);
   return manifest;
 }
@@ -240,7 +261,7 @@ StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options) 
   if (failed(program))
     return diagnostics.status("code generation failed without saying why");
   LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(*lowered.module));
-  Manifest manifest = manifestOf(model, target, limits, *lowered.module, *program);
+  LLMC_ASSIGN_OR_RETURN(Manifest manifest, manifestOf(model, target, limits, *lowered.module, *program));
   describeWeights(manifest, weights);
   return manifest;
 }
@@ -253,39 +274,96 @@ StatusOr<EmittedCode> emitCode(const Model &model, const CompileOptions &options
   return EmittedCode{program.numUnits, program.unitsCompiled + program.unitsFromCache, program.sharedObject.size()};
 }
 
-StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
+namespace {
+
+// What lies beside program and weights and is the same for all ranks.
+StatusOr<std::vector<ArtifactFile>> textFiles(const Model &model, TokenizerFiles tokenizer) {
+  std::vector<ArtifactFile> files;
+  for (auto &[name, bytes] : tokenizer.files)
+    files.push_back({name, std::move(bytes)});
+  if (!model.generation.chatTemplate.empty())
+    files.push_back({chatTemplateFile, model.generation.chatTemplate});
+  if (!model.generation.specialTokens.empty())
+    files.push_back({specialTokensFile, specialTokensJson(model.generation)});
+  return files;
+}
+
+// Everything that the code of a program depends on. What a weight is made of is none of it.
+std::string programText(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (const char *name : {"llmc.ranks", "llmc.max_tokens", "llmc.page_bytes", "llmc.state_bytes"})
+    stream << factOrZero(module, name) << "\n";
+  for (Operation &op : *module.getBody()) {
+    if (auto weight = dyn_cast<llm::WeightOp>(op))
+      stream << weight.getSymName() << " " << weight.getType() << " " << weight->getAttr("offset") << "\n";
+    else
+      stream << op << "\n";
+  }
+  return text;
+}
+
+// Ranks of the same text share their program.
+using Programs = std::map<std::string, cpu::CompiledProgram>;
+
+// What the artifact holds of one rank, but for its weights.
+StatusOr<ArtifactContents> contentsOf(const Model &model, const CompileOptions &options, const CpuTarget &target,
+                                      ModuleOp module, int jobs, Programs &programs) {
+  LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, factOrZero(module, "llmc.page_positions")));
+  std::string text = programText(module);
+  auto known = programs.find(text);
+  if (known == programs.end()) {
+    LLMC_ASSIGN_OR_RETURN(cpu::CompiledProgram compiled, generateCode(module, target, options, jobs));
+    known = programs.emplace(std::move(text), std::move(compiled)).first;
+  }
+  const cpu::CompiledProgram &program = known->second;
+  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
+  ArtifactContents contents;
+  LLMC_ASSIGN_OR_RETURN(contents.manifest, manifestOf(model, target, limits, module, program));
+  describeGeneration(contents.manifest, model.generation, tokenizer);
+  contents.program = program.sharedObject;
+  LLMC_ASSIGN_OR_RETURN(contents.files, textFiles(model, std::move(tokenizer)));
+  contents.files.push_back({dispatchFile, formatDispatch(dispatchManifest(module, program))});
+  LLMC_ASSIGN_OR_RETURN(Json memory, memoryJson(module));
+  contents.files.push_back({memoryFile, memory.dump(1) + "\n"});
+  return contents;
+}
+
+} // namespace
+
+StatusOr<Manifest> writeRanks(const Model &model, const CompileOptions &options, std::span<const CompiledModule> ranks,
+                              const std::string &output) {
   if (!model.files.hasWeights())
     return Status::error(model.files.path() + ": holds no weights, only a config; compile needs them");
   LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
   int jobs = options.jobs > 0 ? options.jobs : usableCores();
-  Progress progress("compiling", "kernels", 0);
-  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
-  ModuleOp module = *lowered.module;
-  LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, factOrZero(module, "llmc.page_positions")));
-  LLMC_ASSIGN_OR_RETURN(cpu::CompiledProgram program, generateCode(module, target, options, jobs));
-  progress.finish();
-
-  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
-  LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(module));
-  ArtifactContents contents;
-  contents.manifest = manifestOf(model, target, limits, module, program);
-  describeGeneration(contents.manifest, model.generation, tokenizer);
-  describeWeights(contents.manifest, weights);
-  contents.program = std::move(program.sharedObject);
-  for (auto &[name, bytes] : tokenizer.files)
-    contents.files.push_back({name, std::move(bytes)});
-  if (!model.generation.chatTemplate.empty())
-    contents.files.push_back({chatTemplateFile, model.generation.chatTemplate});
-  if (!model.generation.specialTokens.empty())
-    contents.files.push_back({specialTokensFile, specialTokensJson(model.generation)});
-  contents.files.push_back({dispatchFile, formatDispatch(dispatchManifest(module, program))});
-  LLMC_ASSIGN_OR_RETURN(Json memory, memoryJson(module));
-  contents.files.push_back({memoryFile, memory.dump(1) + "\n"});
+  Progress progress("compiling", "ranks", ranks.size());
+  Programs programs;
+  std::vector<ArtifactContents> contents;
+  std::vector<std::vector<PlacedWeight>> weights(ranks.size());
   ModelTensors tensors(model.files);
-  uint64_t total = contents.manifest.weightsBytes;
-  contents.writeWeights = [&](WeightSink &sink) { return writeWeights(weights, tensors, total, jobs, sink); };
-  LLMC_RETURN_IF_ERROR(writeArtifact(contents, output));
-  return std::move(contents.manifest);
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    ModuleOp module = *ranks[rank].module;
+    LLMC_ASSIGN_OR_RETURN(ArtifactContents ofRank, contentsOf(model, options, target, module, jobs, programs));
+    LLMC_ASSIGN_OR_RETURN(weights[rank], placedWeights(module));
+    describeWeights(ofRank.manifest, weights[rank]);
+    uint64_t total = ofRank.manifest.weightsBytes;
+    ofRank.writeWeights = [&, rank, total](WeightSink &sink) {
+      return writeWeights(weights[rank], tensors, total, jobs, sink);
+    };
+    contents.push_back(std::move(ofRank));
+    progress.update(rank + 1);
+  }
+  progress.finish();
+  LLMC_RETURN_IF_ERROR(writeArtifact(contents, contents.front().manifest.grid(), output));
+  return std::move(contents.front().manifest);
+}
+
+StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
+  if (!model.files.hasWeights())
+    return Status::error(model.files.path() + ": holds no weights, only a config; compile needs them");
+  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
+  return writeRanks(model, options, {&lowered, 1}, output);
 }
 
 } // namespace llmc

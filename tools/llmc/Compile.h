@@ -8,6 +8,7 @@
 #include "tools/llmc/Model.h"
 #include <functional>
 #include <memory>
+#include <span>
 
 namespace llmc {
 
@@ -51,6 +52,11 @@ StatusOr<EmittedCode> emitCode(const Model &model, const CompileOptions &options
 
 // Writes the artifact folder, whole or not at all, and says what is in it.
 StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output);
+
+// The same from what the phases left for every rank that shares the model, by number; says what rank 0 has. Ranks with
+// the same program share its file.
+StatusOr<Manifest> writeRanks(const Model &model, const CompileOptions &options, std::span<const CompiledModule> ranks,
+                              const std::string &output);
 
 // The user's folder for what is compiled: artifacts, and kernels below.
 StatusOr<std::string> artifactCacheFolder();

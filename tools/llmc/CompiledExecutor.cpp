@@ -1,6 +1,6 @@
 #include "dialects/llm/LlmDialect.h"
 #include "lib/reference/TileInterpreter.h"
-#include "runtime/engine/Engine.h"
+#include "runtime/engine/RankEngines.h"
 #include "tools/llmc/Executors.h"
 #include "tools/llmc/MemoryReport.h"
 #include <algorithm>
@@ -14,16 +14,21 @@ StatusOr<std::vector<PlacedState>> statesOf(const LoadedArtifact &artifact, mlir
   return placedStates(memory, artifact.manifest().stateBytes, context, memoryFile);
 }
 
-} // namespace
+// What one rank cannot say for all of them.
+Status checkWhole(const Manifest &manifest, const ExecutorOptions &options) {
+  if (options.states && manifest.grid().size() > 1)
+    return Status::error("what is kept of a sequence lies on " + std::to_string(manifest.grid().size()) +
+                         " ranks; compile for one to see it");
+  if (options.records && manifest.grid().stages > 1)
+    return Status::error("the hidden states are those of " + std::to_string(manifest.grid().stages) +
+                         " stages; compile for one to see them");
+  return {};
+}
 
-StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, const Sequences &sequences,
-                                                     const ExecutorOptions &options) {
-  EngineOptions engineOptions;
-  engineOptions.threads = options.threads;
-  engineOptions.recordHidden = options.records;
-  LLMC_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, Engine::load(path, engineOptions));
-  const Manifest &manifest = engine->manifest();
-  std::vector<SequenceLogits> results;
+Status forward(Engine &engine, const Sequences &sequences, const ExecutorOptions &options,
+               std::vector<SequenceLogits> &results) {
+  const Manifest &manifest = engine.manifest();
+  LLMC_RETURN_IF_ERROR(checkWhole(manifest, options));
   for (const std::vector<int32_t> &ids : sequences) {
     auto rows = static_cast<int64_t>(ids.size());
     SequenceLogits &result = results.emplace_back();
@@ -38,7 +43,7 @@ StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, co
   context.loadDialect<llm::LlmDialect>();
   std::vector<PlacedState> states;
   if (options.states) {
-    LLMC_ASSIGN_OR_RETURN(states, statesOf(engine->artifact(), context));
+    LLMC_ASSIGN_OR_RETURN(states, statesOf(engine.artifact(), context));
   }
   auto take = [&](const ForwardRows &rows) -> Status {
     SequenceLogits &result = results[rows.sequence];
@@ -55,7 +60,25 @@ StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, co
       result.states[state.name] = reference::plainState(state.type, rows.state.data() + state.offset);
     return {};
   };
-  LLMC_RETURN_IF_ERROR(engine->forward(sequences, {options.chunk, options.together}, take));
+  return engine.forward(sequences, {options.chunk, options.together}, take);
+}
+
+} // namespace
+
+StatusOr<std::vector<SequenceLogits>> compiledLogits(const std::string &path, const Sequences &sequences,
+                                                     const ExecutorOptions &options) {
+  EngineOptions engineOptions;
+  engineOptions.threads = options.threads;
+  engineOptions.recordHidden = options.records;
+  std::vector<SequenceLogits> results;
+  LLMC_RETURN_IF_ERROR(withEngines(path, engineOptions, [&](Engine &engine) {
+    // Every rank has all logits.
+    std::vector<SequenceLogits> own;
+    LLMC_RETURN_IF_ERROR(forward(engine, sequences, options, own));
+    if (engine.isFirstRank())
+      results = std::move(own);
+    return Status();
+  }));
   return results;
 }
 

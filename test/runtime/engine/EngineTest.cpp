@@ -123,7 +123,7 @@ TEST_F(EngineTest, NonFiniteLogitsFailThatSequenceOnly) {
   EXPECT_EQ(answers[*bad].finish, Finish::Failed);
   EXPECT_TRUE(answers[*bad].ids.empty());
   EXPECT_EQ(answers[*good].ids, expectedAnswer(prompt(5, 2), 5));
-  EXPECT_EQ(Engine::failure({3, -1, 17, Finish::Failed}),
+  EXPECT_EQ(engine->failure({3, -1, 17, Finish::Failed}),
             "sequence 3: the logits at position 17 are not finite; check the weights with llmc verify");
 }
 

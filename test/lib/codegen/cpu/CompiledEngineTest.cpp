@@ -1,12 +1,8 @@
 // A module from its llm form to the tokens of the engine, without an importer: models whose sequences keep recurrent
 // state, alone and beside a cache. Against the reference interpreter, and to the bit for any batch, chunks and threads.
-#include "lib/artifact/ArtifactWriter.h"
-#include "lib/codegen/cpu/CompileProgram.h"
 #include "lib/reference/LlmInterpreter.h"
-#include "lib/weights/Pack.h"
-#include "mlir/Parser/Parser.h"
-#include "passes/Pipelines.h"
 #include "runtime/engine/Engine.h"
+#include "test/lib/codegen/cpu/CompiledModel.h"
 #include "test/lib/weights/MemoryTensors.h"
 #include "test/runtime/support/TemporaryFolder.h"
 #include <gtest/gtest.h>
@@ -16,8 +12,6 @@ using namespace llmc;
 using namespace llmc::test;
 
 namespace {
-
-constexpr int32_t kVocabulary = 40, kHidden = 32;
 
 // Two layers of a convolution with a delta rule behind it, and a selective scan; where asked for, one with attention.
 const char *kModel = R"mlir(
@@ -121,19 +115,12 @@ std::string modelText(bool hasAttention) {
   return text;
 }
 
-// The module in a context of its own.
+// The module with tensors for its weights.
 class Model {
 public:
-  explicit Model(bool hasAttention) {
-    mlir::DialectRegistry registry;
-    cpu::registerCodegenDialects(registry);
-    registry.insert<mlir::func::FuncDialect>();
-    context_.appendDialectRegistry(registry);
-    context_.loadAllAvailableDialects();
-    module_ = mlir::parseSourceString<mlir::ModuleOp>(modelText(hasAttention), &context_);
-    EXPECT_TRUE(module_);
+  explicit Model(bool hasAttention) : model_(modelText(hasAttention)) {
     unsigned seed = 1;
-    for (auto weight : module_->getOps<llm::WeightOp>()) {
+    for (auto weight : module().getOps<llm::WeightOp>()) {
       auto shape = weight.getType().getShape();
       std::vector<float> values =
           gaussian(std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>()), seed++);
@@ -145,12 +132,11 @@ public:
       tensors_.addFloats(weight.getSymName().str(), {shape.begin(), shape.end()}, std::move(values));
     }
   }
-  mlir::ModuleOp module() { return *module_; }
+  mlir::ModuleOp module() { return model_.module(); }
   const MemoryTensors &tensors() const { return tensors_; }
 
 private:
-  mlir::MLIRContext context_{mlir::MLIRContext::Threading::DISABLED};
-  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  TextModel model_;
   MemoryTensors tensors_;
 };
 
@@ -171,66 +157,10 @@ private:
   const MemoryTensors &tensors_;
 };
 
-int64_t factOf(mlir::ModuleOp module, llvm::StringRef name) {
-  auto attribute = module->getAttrOfType<mlir::IntegerAttr>(name);
-  return attribute ? attribute.getInt() : 0;
-}
-
-Manifest manifestOf(mlir::ModuleOp module, const cpu::CompiledProgram &program, const CpuTarget &target) {
-  Manifest m;
-  m.writer = "llmc test";
-  m.abiVersion = LLMC_ABI_VERSION;
-  m.family = m.architecture = "test";
-  m.target = target.name;
-  m.cpuFeatures = program.requiredFeatures;
-  m.vocabulary = kVocabulary;
-  m.hidden = kHidden;
-  m.recordChannels = kHidden;
-  m.numLayers = 1;
-  m.context = 64;
-  m.maxTokens = 24;
-  m.maxSequences = 3;
-  m.maxLogitRows = 24;
-  m.maxWorkers = 4;
-  m.pageTokens = static_cast<int32_t>(factOf(module, "llmc.page_positions"));
-  m.pageBytes = static_cast<uint64_t>(factOf(module, "llmc.page_bytes"));
-  m.numPages = m.pageTokens > 0 ? 3 * 64 / m.pageTokens : 0;
-  m.stateBytes = static_cast<uint64_t>(factOf(module, "llmc.state_bytes"));
-  m.arenaBytes = static_cast<uint64_t>(factOf(module, "llmc.arena_bytes_per_row") * m.maxTokens + 63) / 64 * 64;
-  m.scratchBytesPerWorker = static_cast<uint64_t>(program.scratchBytes + 63) / 64 * 64;
-  m.weightsBytes = static_cast<uint64_t>(factOf(module, "llmc.weight_bytes"));
-  m.tokenizer.kind = noTokenizerKind;
-  return m;
-}
-
 // Compiles the model into an artifact folder.
 void writeModel(bool hasAttention, const std::string &folder) {
   Model model(hasAttention);
-  mlir::ModuleOp module = model.module();
-  PhaseOptions phases;
-  phases.weights = phases.kvElement = "f32";
-  phases.kvPage = 16;
-  phases.maxTokens = 24;
-  auto ignore = [](const std::string &, mlir::ModuleOp) { return mlir::success(); };
-  ASSERT_TRUE(mlir::succeeded(runPhases(module, phases, "", ignore)));
-  StatusOr<CpuTarget> target = findCpuTarget(phases.target);
-  ASSERT_TRUE(target.ok());
-  mlir::FailureOr<cpu::CompiledProgram> program = cpu::compileProgram(module, *target, {});
-  ASSERT_TRUE(mlir::succeeded(program));
-  ArtifactContents contents;
-  contents.manifest = manifestOf(module, *program, *target);
-  contents.program = program->sharedObject;
-  contents.writeWeights = [&](WeightSink &sink) -> Status {
-    for (auto weight : module.getOps<llm::WeightOp>()) {
-      LLMC_ASSIGN_OR_RETURN(PackedLayout layout, layoutOf(weight.getType()));
-      LLMC_RETURN_IF_ERROR(
-          sink.padTo(static_cast<uint64_t>(weight->getAttrOfType<mlir::IntegerAttr>("offset").getInt())));
-      auto append = [&](std::span<const uint8_t> bytes) { return sink.append(bytes); };
-      LLMC_RETURN_IF_ERROR(packWeight(recipeOf(weight), layout, model.tensors(), append, 1));
-    }
-    return sink.padTo(contents.manifest.weightsBytes);
-  };
-  Status written = writeArtifact(contents, folder);
+  Status written = writeArtifact(compileModule(model.module(), model.tensors()), folder);
   ASSERT_TRUE(written.ok()) << written.message();
 }
 
