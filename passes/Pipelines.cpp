@@ -15,6 +15,10 @@ struct Phase {
   std::function<void(OpPassManager &, const PhaseOptions &)> add;
 };
 
+ShardModelPassOptions shardOptions(const PhaseOptions &options) {
+  return {options.grid.group.experts, options.grid.group.tensor, options.grid.stages, options.rank};
+}
+
 const std::vector<Phase> &phases() {
   static const std::vector<Phase> all = {
       {"import", false, [](OpPassManager &, const PhaseOptions &) {}},
@@ -22,9 +26,7 @@ const std::vector<Phase> &phases() {
       {"verify", false, [](OpPassManager &pm, const PhaseOptions &) { pm.addPass(createVerifyStatePass()); }},
       // On the model's own operators, whose rules it follows; the parts of a rank are fused like whole weights.
       {"shard", false,
-       [](OpPassManager &pm, const PhaseOptions &options) {
-         pm.addPass(createShardModelPass({options.grid.group.experts, options.grid.group.tensor, options.grid.stages, options.rank}));
-       }},
+       [](OpPassManager &pm, const PhaseOptions &options) { pm.addPass(createShardModelPass(shardOptions(options))); }},
       // Before forms: parts of one product must get one form.
       {"fuse", true, [](OpPassManager &pm, const PhaseOptions &) { pm.addPass(createFuseLinearsPass()); }},
       // Before tasks: the form decides how a task rounds its input.
@@ -54,6 +56,12 @@ const std::vector<Phase> &phases() {
 }
 
 } // namespace
+
+LogicalResult shardModel(ModuleOp module, const PhaseOptions &options) {
+  PassManager manager(module.getContext());
+  manager.addPass(createShardModelPass(shardOptions(options)));
+  return manager.run(module);
+}
 
 std::vector<std::string> phaseNames() {
   std::vector<std::string> names;

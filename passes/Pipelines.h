@@ -32,4 +32,7 @@ std::vector<std::string> phaseNames();
 mlir::LogicalResult runPhases(mlir::ModuleOp module, const PhaseOptions &options, const std::string &stopAfter,
                               const std::function<mlir::LogicalResult(const std::string &, mlir::ModuleOp)> &after);
 
+/// The phase `shard` alone.
+mlir::LogicalResult shardModel(mlir::ModuleOp module, const PhaseOptions &options);
+
 } // namespace llmc

@@ -285,7 +285,10 @@ LogicalResult FunctionSharder::rewrite(Operation &op) {
     if (!dimensions.axes().isCut(channels))
       return success();
     dimensions.set(result, channels);
-    result.setType(localType(result));
+    if (Type local = localType(result))
+      result.setType(local);
+    else
+      absentOps.push_back(&op);
     Value whole = gathered(result);
     result.replaceAllUsesExcept(whole, whole.getDefiningOp());
     return success();

@@ -201,7 +201,10 @@ public:
   // Every rank looks up its channels, which are gathered at once.
   void add(EmbeddingOp op) {
     axes.keepWhole(f.of(op.getWeight())[0]);
-    axes.anchor(f.of(op.getWeight())[1]);
+    if (op.getExact()) // few columns
+      axes.keepWhole(f.of(op.getWeight())[1]);
+    else
+      axes.anchor(f.of(op.getWeight())[1]);
   }
   void add(func::CallOp op) { add(op.getOperation()); }
   void add(RecordOp op) { readWhole(op.getValue()); }

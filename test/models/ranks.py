@@ -1,7 +1,8 @@
 """ranks.py FOLDER WORK GRID...: ranks that share the model in FOLDER compute what one computes.
 
 GRID is like `tensor=2` or `experts=2,pipeline=2`. Logits and the residual stream of every position in float32, within 2e-5
-of the largest value of each tensor; all ranks have the same logits, or llmc says which differs.
+of the largest value of each tensor, by both interpreters, and by the compiled programs of the last grid; all ranks have the
+same logits, or llmc says which differs.
 """
 import json
 import pathlib
@@ -13,7 +14,7 @@ BOUND = 2e-5
 
 
 def computed(model, ids, output, flags):
-    run("llmc", "logits", model, "--ids", ids, "-o", output, "--hidden", "--weights", "f32", *flags)
+    run("llmc", "logits", model, "--ids", ids, "-o", output, "--weights", "f32", *flags)
     return read_tensors(output)
 
 
@@ -34,11 +35,13 @@ golden = read_tensors(folder / "golden.safetensors")
 ids = work / "ids.json"
 ids.write_text(json.dumps({"sequences": [[int(token) for token in golden[f"{name}.input_ids"][1]] for name in "ab"]}))
 failures = []
-for executor in ("reference", "tile"):
-    one = computed(folder, ids, work / "one.safetensors", ["--executor", executor])
-    for grid in grids:
+for executor in ("reference", "tile", "compiled"):
+    for grid in grids[-1:] if executor == "compiled" else grids:
         flags = [word for axis in grid.split(",") for word in ("--" + axis.split("=")[0], axis.split("=")[1])]
-        shared = computed(folder, ids, work / "ranks.safetensors", ["--executor", executor, *flags])
+        # A compiled stage knows no hidden states of others.
+        hidden = [] if executor == "compiled" and "pipeline" in grid else ["--hidden"]
+        one = computed(folder, ids, work / "one.safetensors", ["--executor", executor, *hidden])
+        shared = computed(folder, ids, work / "ranks.safetensors", ["--executor", executor, *hidden, *flags])
         failures += differences(f"{folder.name}, {executor}, {grid}", one, shared)
 print("\n".join(failures))
 sys.exit(1 if failures else 0)

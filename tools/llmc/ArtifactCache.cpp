@@ -55,7 +55,8 @@ StatusOr<std::string> keyOf(const std::string &model, const CompileOptions &opti
   LLMC_ASSIGN_OR_RETURN(CpuTarget target, findCpuTarget(options.target));
   LLMC_ASSIGN_OR_RETURN(Json key, filesOf(model));
   key.push_back({target.name, options.weights, options.activations, options.kv, options.maxTokens, options.maxSequences,
-                 options.context, options.emulate, options.without});
+                 options.context, options.emulate, options.without, options.grid.stages, options.grid.group.experts,
+                 options.grid.group.tensor});
   if (!options.models.empty())
     addFolder(key, options.models);
   // Another compiler makes another artifact.
@@ -82,7 +83,8 @@ void noteUnusedOptions(const std::string &artifact, const CompileOptions &option
   if (options.target != defaults.target || options.weights != defaults.weights ||
       options.activations != defaults.activations || options.kv != defaults.kv ||
       options.maxTokens != defaults.maxTokens || options.maxSequences != defaults.maxSequences ||
-      options.context != defaults.context || options.emulate || !options.without.empty() || !options.models.empty())
+      options.context != defaults.context || options.grid.ranks() > 1 || options.emulate || !options.without.empty() ||
+      !options.models.empty())
     std::fprintf(stderr, "note: %s is compiled already, the options of compilation change nothing\n", artifact.c_str());
 }
 

@@ -186,10 +186,11 @@ struct PlacedWeight {
   uint64_t offset;
 };
 
-StatusOr<std::vector<PlacedWeight>> placedWeights(ModuleOp module) {
+// Of a rank of the group, whose program the module is.
+StatusOr<std::vector<PlacedWeight>> placedWeights(ModuleOp module, int64_t rank) {
   std::vector<PlacedWeight> placed;
   for (auto weight : module.getOps<llm::WeightOp>()) {
-    WeightRecipe recipe = recipeOf(weight);
+    WeightRecipe recipe = recipeOf(weight, rank);
     LLMC_ASSIGN_OR_RETURN(PackedLayout layout, layoutOf(cast<llm::WeightType>(weight.getType())));
     auto offset = weight->getAttrOfType<IntegerAttr>("offset");
     placed.push_back({std::move(recipe), layout, static_cast<uint64_t>(offset.getInt())});
@@ -260,7 +261,7 @@ StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options) 
   FailureOr<cpu::CompiledProgram> program = cpu::planProgram(*lowered.module, target, codegen);
   if (failed(program))
     return diagnostics.status("code generation failed without saying why");
-  LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(*lowered.module));
+  LLMC_ASSIGN_OR_RETURN(std::vector<PlacedWeight> weights, placedWeights(*lowered.module, 0));
   LLMC_ASSIGN_OR_RETURN(Manifest manifest, manifestOf(model, target, limits, *lowered.module, *program));
   describeWeights(manifest, weights);
   return manifest;
@@ -268,10 +269,16 @@ StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options) 
 
 StatusOr<EmittedCode> emitCode(const Model &model, const CompileOptions &options) {
   LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
-  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
+  LLMC_ASSIGN_OR_RETURN(RankPrograms ranks, lowerRanks(model, options));
   int jobs = options.jobs > 0 ? options.jobs : usableCores();
-  LLMC_ASSIGN_OR_RETURN(cpu::CompiledProgram program, generateCode(*lowered.module, target, options, jobs));
-  return EmittedCode{program.numUnits, program.unitsCompiled + program.unitsFromCache, program.sharedObject.size()};
+  EmittedCode emitted{};
+  for (const CompiledModule &kind : ranks.kinds) {
+    LLMC_ASSIGN_OR_RETURN(cpu::CompiledProgram program, generateCode(*kind.module, target, options, jobs));
+    emitted.tasks += program.numUnits;
+    emitted.kernels += program.unitsCompiled + program.unitsFromCache;
+    emitted.bytes += program.sharedObject.size();
+  }
+  return emitted;
 }
 
 namespace {
@@ -331,21 +338,23 @@ StatusOr<ArtifactContents> contentsOf(const Model &model, const CompileOptions &
 
 } // namespace
 
-StatusOr<Manifest> writeRanks(const Model &model, const CompileOptions &options, std::span<const CompiledModule> ranks,
-                              const std::string &output) {
+StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
   if (!model.files.hasWeights())
     return Status::error(model.files.path() + ": holds no weights, only a config; compile needs them");
   LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
   int jobs = options.jobs > 0 ? options.jobs : usableCores();
-  Progress progress("compiling", "ranks", ranks.size());
+  LLMC_ASSIGN_OR_RETURN(RankPrograms ranks, lowerRanks(model, options));
+  size_t count = ranks.kindOf.size();
+  Progress progress("compiling", count > 1 ? "ranks" : "kernels", count > 1 ? count : 0);
   Programs programs;
   std::vector<ArtifactContents> contents;
-  std::vector<std::vector<PlacedWeight>> weights(ranks.size());
+  std::vector<std::vector<PlacedWeight>> weights(count);
   ModelTensors tensors(model.files);
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    ModuleOp module = *ranks[rank].module;
+  for (size_t rank = 0; rank < count; ++rank) {
+    ModuleOp module = *ranks.kinds[ranks.kindOf[rank]].module;
     LLMC_ASSIGN_OR_RETURN(ArtifactContents ofRank, contentsOf(model, options, target, module, jobs, programs));
-    LLMC_ASSIGN_OR_RETURN(weights[rank], placedWeights(module));
+    LLMC_ASSIGN_OR_RETURN(weights[rank],
+                          placedWeights(module, static_cast<int64_t>(rank) % options.grid.group.ranks()));
     describeWeights(ofRank.manifest, weights[rank]);
     uint64_t total = ofRank.manifest.weightsBytes;
     ofRank.writeWeights = [&, rank, total](WeightSink &sink) {
@@ -357,13 +366,6 @@ StatusOr<Manifest> writeRanks(const Model &model, const CompileOptions &options,
   progress.finish();
   LLMC_RETURN_IF_ERROR(writeArtifact(contents, contents.front().manifest.grid(), output));
   return std::move(contents.front().manifest);
-}
-
-StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output) {
-  if (!model.files.hasWeights())
-    return Status::error(model.files.path() + ": holds no weights, only a config; compile needs them");
-  LLMC_ASSIGN_OR_RETURN(CompiledModule lowered, buildAndLower(model, options));
-  return writeRanks(model, options, {&lowered, 1}, output);
 }
 
 } // namespace llmc

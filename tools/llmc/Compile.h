@@ -8,7 +8,6 @@
 #include "tools/llmc/Model.h"
 #include <functional>
 #include <memory>
-#include <span>
 
 namespace llmc {
 
@@ -21,8 +20,8 @@ struct CompiledModule {
 // Looks at the module as a phase leaves it.
 using AfterPhase = std::function<void(const std::string &phase, mlir::ModuleOp module)>;
 
-// Imports `model` and runs the phases up to options.stopAfter, dumping each where asked and showing it to `after`. Errors
-// carry the place in the model's own words.
+// Imports `model` and runs the phases up to options.stopAfter, dumping each where asked and showing it to `after`.
+// Errors carry the place in the model's own words.
 StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions &options, const AfterPhase &after = {});
 
 // The element type of caches: as asked for, else f32 beside f32 weights and bf16 beside others.
@@ -38,6 +37,14 @@ struct ArtifactLimits {
 // `pagePositions` is 0 where no layer keeps keys and values.
 StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions);
 
+// What the phases leave for all ranks that share a model. Ranks of one kind have the same program, and differ by their
+// number, which says what part of each weight they have.
+struct RankPrograms {
+  std::vector<CompiledModule> kinds;
+  std::vector<size_t> kindOf; // of each rank, by number
+};
+StatusOr<RankPrograms> lowerRanks(const Model &model, const CompileOptions &options);
+
 // The limits and the memory plan of the artifact that compileModel would write. Weights are not needed: without them
 // they count in the type that the config states.
 StatusOr<Manifest> planModel(const Model &model, const CompileOptions &options);
@@ -52,11 +59,6 @@ StatusOr<EmittedCode> emitCode(const Model &model, const CompileOptions &options
 
 // Writes the artifact folder, whole or not at all, and says what is in it.
 StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &options, const std::string &output);
-
-// The same from what the phases left for every rank that shares the model, by number; says what rank 0 has. Ranks with
-// the same program share its file.
-StatusOr<Manifest> writeRanks(const Model &model, const CompileOptions &options, std::span<const CompiledModule> ranks,
-                              const std::string &output);
 
 // The user's folder for what is compiled: artifacts, and kernels below.
 StatusOr<std::string> artifactCacheFolder();

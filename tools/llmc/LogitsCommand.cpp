@@ -85,6 +85,9 @@ int runLogits(const LogitsCommand &command) {
   StatusOr<std::vector<SequenceLogits>> results = compute(command, *sequences, recorded);
   if (!results.ok())
     return reportFault(results.status());
+  // Of processes that share a model one writes.
+  if (results->empty() && !sequences->empty())
+    return exitDone;
   Status written = writeSafetensors(namedResults(command.hidden, recorded, *results), command.output);
   return written.ok() ? exitDone : reportFault(written);
 }

@@ -11,6 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
 
 using namespace mlir;
 
@@ -103,6 +104,40 @@ StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions 
   if (failed(lowered))
     return diagnostics.status("a phase failed without saying why");
   return result;
+}
+
+StatusOr<RankPrograms> lowerRanks(const Model &model, const CompileOptions &options) {
+  RankPrograms programs;
+  CompileOptions own = options;
+  if (options.grid.ranks() == 1) {
+    LLMC_ASSIGN_OR_RETURN(programs.kinds.emplace_back(), buildAndLower(model, options));
+    programs.kindOf = {0};
+    return programs;
+  }
+  // What sharding leaves for two ranks tells whether they are of one kind.
+  CompileOptions whole = options;
+  whole.grid = {};
+  whole.stopAfter = "verify";
+  whole.dumpPhases.clear();
+  LLMC_ASSIGN_OR_RETURN(CompiledModule imported, buildAndLower(model, whole));
+  DiagnosticCollector diagnostics(imported.context.get(), options.verbose);
+  std::map<std::string, size_t> kinds;
+  for (own.rank = 0; own.rank < options.grid.ranks(); ++own.rank) {
+    OwningOpRef<ModuleOp> module = imported.module->clone();
+    if (failed(shardModel(*module, phaseOptions(own))))
+      return diagnostics.status("the model cannot be shared by these ranks");
+    (*module)->removeAttr("llmc.rank");
+    std::string text;
+    llvm::raw_string_ostream(text) << *module;
+    auto [kind, isNew] = kinds.try_emplace(std::move(text), programs.kinds.size());
+    programs.kindOf.push_back(kind->second);
+    if (!isNew)
+      continue;
+    if (!options.dumpPhases.empty())
+      own.dumpPhases = options.dumpPhases + "/rank-" + std::to_string(own.rank);
+    LLMC_ASSIGN_OR_RETURN(programs.kinds.emplace_back(), buildAndLower(model, own));
+  }
+  return programs;
 }
 
 } // namespace llmc
