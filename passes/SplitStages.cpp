@@ -18,6 +18,7 @@ public:
   Stages(func::FuncOp step, int64_t count) : step(step), count(count) {}
   LogicalResult assign();
   LogicalResult keep(int64_t stage);
+  const llvm::DenseMap<Operation *, int64_t> &ofOperations() const { return stages; }
 
 private:
   // -1 for what every stage computes for itself: symbols, tables of positions.
@@ -170,4 +171,11 @@ LogicalResult llmc::splitStages(ModuleOp module, int64_t stages, int64_t stage) 
       function.erase();
   eraseUnusedSymbols(module);
   return success();
+}
+
+FailureOr<llvm::DenseMap<Operation *, int64_t>> llmc::stagesOf(func::FuncOp step, int64_t stages) {
+  Stages split(step, stages);
+  if (failed(split.assign()))
+    return failure();
+  return split.ofOperations();
 }

@@ -4,6 +4,7 @@
 #include "lib/importer/Inspect.h"
 #include "lib/importer/files/TensorType.h"
 #include <algorithm>
+#include <unordered_map>
 
 namespace llmc {
 namespace {
@@ -162,6 +163,69 @@ std::vector<StoredPiece> StoredForms::of(const ExpectedGroup &group) const {
 
 std::string StoredForms::nameOf(const std::string &weight, const StoredPiece &piece) {
   return piece.ending.empty() ? weight : moduleOf(weight) + piece.ending;
+}
+
+static double elementsTaken(const WeightSource &source, const ExpectedGroup &group) {
+  auto elements = static_cast<double>(elementsOf(group.shape)) * static_cast<double>(source.numTensors());
+  if (source.rows)
+    return elements / static_cast<double>(group.shape.front()) *
+           static_cast<double>(source.rows->second - source.rows->first);
+  if (source.take.empty())
+    return elements;
+  double taken = static_cast<double>(source.numTensors());
+  for (auto [begin, end] : source.take)
+    taken *= static_cast<double>(end - begin);
+  return taken;
+}
+
+std::vector<double> storedWeightBytes(const ModelSpec &spec, const std::vector<StoredTensor> &stored) {
+  const StoredForms forms(spec);
+  std::unordered_map<std::string, uint64_t> byName;
+  for (const StoredTensor &tensor : stored)
+    byName[tensor.name] = tensor.bytes;
+  struct Stored {
+    ExpectedGroup group;
+    double bytes = 0;
+  };
+  std::unordered_map<std::string, Stored> groups; // by the source's name
+  for (const ExpectedGroup &group : expectedGroups(spec)) {
+    Stored known{group};
+    const std::vector<StoredPiece> pieces = forms.of(group);
+    auto add = [&](const std::string &tensor) {
+      if (auto whole = byName.find(tensor); whole != byName.end() && pieces.size() == 1) {
+        known.bytes += static_cast<double>(whole->second);
+        return;
+      }
+      for (const StoredPiece &piece : pieces) {
+        auto own = byName.find(StoredForms::nameOf(tensor, piece));
+        known.bytes += static_cast<double>(own == byName.end() ? piece.bytes() : own->second);
+      }
+    };
+    if (byName.empty()) // a model may have hundreds of thousands of equal ones
+      for (const StoredPiece &piece : pieces)
+        known.bytes += static_cast<double>(piece.bytes()) * static_cast<double>(group.source.numTensors());
+    else
+      for (int64_t i = 0; i < group.source.numTensors(); ++i)
+        add(group.source.tensorAt(i));
+    groups.emplace(group.source.tensor, std::move(known));
+  }
+  std::vector<double> bytes;
+  for (const WeightSpec &weight : spec.weights) {
+    double sum = 0;
+    for (const WeightSource &source : weight.sources) {
+      auto known = groups.find(source.tensor);
+      if (known == groups.end()) { // numbers that the description states
+        if (source.isConstant() && weight.sources.size() == 1)
+          sum += 4 * static_cast<double>(elementsOf(weight.shape));
+        continue;
+      }
+      const ExpectedGroup &group = known->second.group;
+      double all = static_cast<double>(elementsOf(group.shape)) * static_cast<double>(group.source.numTensors());
+      sum += known->second.bytes * elementsTaken(source, group) / all;
+    }
+    bytes.push_back(sum);
+  }
+  return bytes;
 }
 
 StoredTotals storedTotals(const ModelSpec &spec) {

@@ -45,4 +45,8 @@ struct StoredTotals {
 // Of the text model and the parts that are not run.
 StoredTotals storedTotals(const ModelSpec &spec);
 
+// Bytes of the files that each weight is made of, as spec.weights lists them. Of tensors that weights share each has the
+// part that it takes; codes and scales are one. With the headers of the files, those say how large a tensor is.
+std::vector<double> storedWeightBytes(const ModelSpec &spec, const std::vector<StoredTensor> &stored = {});
+
 } // namespace llmc

@@ -1,6 +1,7 @@
 // The command line, as docs/command-line.md has it. The only file that sees CLI11.
 #include "runtime/support/Limits.h"
 #include "tools/llmc-run/RunFlags.h"
+#include "lib/target/Machine.h"
 #include "tools/llmc/Commands.h"
 #include "tools/llmc/Interrupt.h"
 #include <CLI/CLI.hpp>
@@ -181,9 +182,14 @@ struct CommandLine {
   void addPlan() {
     CLI::App &sub = add("plan", "the memory that a model takes, and whether it fits", plan, runPlan);
     sub.add_option("MODEL", plan.model, modelHelp)->required();
-    sub.add_option("--ranks", plan.ranks, "machines that share the model")
-        ->check(CLI::Range(1, 1 << 16))
+    sub.add_option("--ranks", plan.ranks, "ranks that share the model (default: 1; the devices of a node with --machine)")
+        ->check(CLI::Range(1, 4096));
+    sub.add_option("--machine", plan.machine, "whose devices the ranks are: " + machineNames());
+    sub.add_option("--batch", plan.batch, "sequences that fill their context and decode together, on ranks")
+        ->check(CLI::Range(1, 1 << 20))
         ->capture_default_str();
+    sub.add_flag("--explain", plan.explain, "every way to share the model, and why it is not the choice");
+    sub.add_option("--html", plan.page, "file for a page that shows the ranks' memory and a step over time");
     sub.add_option("--memory", plan.memory, "GiB that there are (default: what this machine has)")
         ->check(CLI::Range(0.001, 1e9));
     sub.add_option("--threads", plan.threads, threadsHelp)->check(CLI::Range(0, 1024))->capture_default_str();

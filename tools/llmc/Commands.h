@@ -68,7 +68,11 @@ int runCoverage(const CoverageCommand &command);
 
 struct PlanCommand {
   std::string model;
-  int64_t ranks = 1;
+  int64_t ranks = 0;   // 0: 1, or the devices of a node of a machine
+  std::string machine; // of lib/target/Machine.h; "": the target is one, or a CPU
+  int64_t batch = 1;   // sequences
+  std::string page;    // file for an HTML page, or ""
+  bool explain = false;
   double memory = 0; // GiB; 0: what this machine has
   int64_t threads = 0;
   bool json = false;

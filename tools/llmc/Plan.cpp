@@ -36,6 +36,8 @@ double matrixBytes(const ModelSpec &spec, const std::string &form) {
   return isBf16 ? 2 : 4;
 }
 
+} // namespace
+
 uint64_t weightBytes(const ModelSpec &spec, const WeightSpec &weight, const std::string &form) {
   auto elements = static_cast<double>(elementsOf(weight.shape));
   return roundUp(static_cast<uint64_t>(elements * (weight.shape.size() > 1 ? matrixBytes(spec, form) : 4)));
@@ -45,6 +47,8 @@ double cacheElementBytes(const CompileOptions &options) {
   const std::string kv = cacheElementOf(options);
   return kv == "f32" ? 4 : kv == "int8" ? 1 : 2;
 }
+
+namespace {
 
 //===-- experts
 //-----------------------------------------------------------------------------------------------------===//

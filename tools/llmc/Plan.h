@@ -24,6 +24,10 @@ struct MemoryPlan {
 // caches and states as the model has them, rows that are needed at once.
 StatusOr<MemoryPlan> planMemoryOf(const Model &model, const CompileOptions &options, int64_t workers);
 
+// Bytes of a weight in the form that --weights names, without packing it.
+uint64_t weightBytes(const ModelSpec &spec, const WeightSpec &weight, const std::string &form);
+double cacheElementBytes(const CompileOptions &options);
+
 // The estimate alone, for the same reason.
 StatusOr<MemoryPlan> estimateMemoryOf(const Model &model, const CompileOptions &options, int64_t workers,
                                       std::string reason);

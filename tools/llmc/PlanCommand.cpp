@@ -1,12 +1,14 @@
 // llmc plan: what a model takes in memory, against what there is, and what would make it fit.
+#include "lib/target/CpuTarget.h"
 #include "runtime/engine/WeightMemory.h"
 #include "runtime/support/MachineMemory.h"
 #include "runtime/support/UsableCores.h"
 #include "tools/llmc/Commands.h"
-#include "tools/llmc/Plan.h"
+#include "tools/llmc/RankPlan.h"
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <fstream>
 
 namespace llmc {
 namespace {
@@ -58,8 +60,6 @@ std::vector<std::pair<std::string, CompileOptions>> smallerOptions(const Compile
 }
 
 StatusOr<Report> reportOf(const PlanCommand &command) {
-  if (command.ranks != 1)
-    return Status::error("--ranks is " + std::to_string(command.ranks) + ", but a model is planned for 1 rank yet");
   LLMC_ASSIGN_OR_RETURN(Model model, openModel(command.model, command.compile.models));
   int64_t workers = command.threads > 0 ? command.threads : usableCores();
   Report report;
@@ -101,7 +101,7 @@ Json jsonOf(const PlanCommand &command, const Report &report) {
                {"total", plan.total()},   {"limit", report.limit},
                {"experts", plan.experts}, {"experts_per_token", plan.expertsPerToken}};
   return {{"target", command.compile.target},
-          {"ranks", command.ranks},
+          {"ranks", 1},
           {"fits", report.fits()},
           {"runs_from_disk", report.runsFromDisk()},
           {"rank", Json::array({rank})},
@@ -147,9 +147,45 @@ std::string textOf(const PlanCommand &command, const Report &report) {
   return text;
 }
 
+//===-- ranks
+//-------------------------------------------------------------------------------------------------------===//
+
+// Null where one rank runs on a CPU: the plan of this machine.
+StatusOr<const Machine *> machineOf(const PlanCommand &command) {
+  const std::string &name = command.machine.empty() ? command.compile.target : command.machine;
+  const Machine *machine = findMachine(name);
+  if (machine)
+    return machine;
+  if (!command.machine.empty())
+    return Status::error("unknown machine '" + name + "' (known = " + machineNames() + ")");
+  StatusOr<CpuTarget> target = findCpuTarget(name);
+  if (!target.ok())
+    return Status::error(target.status().message() + "; machines = " + machineNames());
+  return command.ranks > 1 ? &cpuClusterMachine() : nullptr;
+}
+
+StatusOr<std::string> answerOf(const PlanCommand &command, const Machine &machine) {
+  LLMC_ASSIGN_OR_RETURN(Model model, openModel(command.model, command.compile.models));
+  LLMC_ASSIGN_OR_RETURN(RankPlan plan, planRanks(model, command.compile, {command.ranks, command.batch, &machine}));
+  if (!command.page.empty()) {
+    std::ofstream file(command.page, std::ios::binary);
+    file << pageOf(plan);
+    if (!file.flush())
+      return Status::error(command.page + ": cannot write");
+  }
+  return command.json ? jsonOf(plan).dump() + "\n" : textOf(plan, command.explain);
+}
+
 } // namespace
 
 int runPlan(const PlanCommand &command) {
+  StatusOr<const Machine *> machine = machineOf(command);
+  if (!machine.ok())
+    return reportFault(machine.status());
+  if (*machine) {
+    StatusOr<std::string> answer = answerOf(command, **machine);
+    return answer.ok() ? writeAnswer(*answer) : reportFault(answer.status());
+  }
   StatusOr<Report> report = reportOf(command);
   if (!report.ok())
     return reportFault(report.status());
