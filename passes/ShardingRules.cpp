@@ -348,7 +348,7 @@ void FunctionDimensions::addRule(Operation *op) {
             ScaleOp, SoftcapOp, ClampOp, PositionScaleOp, SelectRowsOp, XieluOp, MultiplyOp, AffineOp, RmsNormOp,
             LayerNormOp, SliceOp, ConcatOp, RepeatHeadsOp, SplitHeadsOp, MergeHeadsOp, RopeOp, KvAppendOp, AttentionOp,
             ShortConvOp, LinearAttentionOp, EmbeddingOp, RecordOp>([&](auto known) { rules.add(known); })
-      .Case<UseWeightOp, UseStateOp>([](auto) {})
+      .Case<UseWeightOp, UseStateOp, SendOp>([](auto) {}) // what is sent is gathered, like what is returned
       .Default([&](Operation *unknown) { rules.add(unknown); });
 }
 
