@@ -25,7 +25,6 @@ public:
 
 private:
   struct Function;
-  struct Share;
   struct Model;
   std::unique_ptr<Model> model_;
 };

@@ -8,6 +8,7 @@ WITHOUT_MIRROR = {
     "dialects/*.cpp": ("test/dialects/llm/ops.mlir", "a file per op and concern there; check_ops counts them"),
     "passes/CheckTileForms.cpp": ("test/passes/form-tile-tasks-invalid.mlir", "what that pass refuses at once"),
     "passes/ArenaPlan.cpp": ("test/passes/plan-memory.mlir", "the algorithm of that pass"),
+    "passes/FunctionWork.cpp": ("test/passes/RankCostsTest.cpp", "what RankCosts counts in one function"),
     "passes/LayerCalls.cpp": ("test/passes/fuse-linears", "what passes over layers share"),
     "passes/Pipelines.cpp": ("test/tools/llmc/dump-phases.test", "shows in the phases that the driver dumps"),
     "passes/PartSymbols.cpp": ("test/passes/shard-model", "a part of that pass"),
