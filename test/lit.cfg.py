@@ -1,5 +1,6 @@
 # How lit runs the IR tests: every .mlir under test/ and the checks of test/meta.
 import os
+import shutil
 
 import lit.formats
 
@@ -21,3 +22,6 @@ smollm2 = os.path.join(config.llmc_build, "models", "SmolLM2-135M-Instruct.Q4_1.
 config.substitutions.append(("%smollm2", smollm2))
 if os.path.exists(smollm2):
     config.available_features.add("smollm2")
+if shutil.which("mpirun"):
+    config.available_features.add("mpirun")
+    config.environment.update({"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"})
