@@ -284,10 +284,10 @@ StatusOr<EmittedCode> emitCode(const Model &model, const CompileOptions &options
 namespace {
 
 // What lies beside program and weights and is the same for all ranks.
-StatusOr<std::vector<ArtifactFile>> textFiles(const Model &model, TokenizerFiles tokenizer) {
+std::vector<ArtifactFile> textFiles(const Model &model, const TokenizerFiles &tokenizer) {
   std::vector<ArtifactFile> files;
-  for (auto &[name, bytes] : tokenizer.files)
-    files.push_back({name, std::move(bytes)});
+  for (const auto &[name, bytes] : tokenizer.files)
+    files.push_back({name, bytes});
   if (!model.generation.chatTemplate.empty())
     files.push_back({chatTemplateFile, model.generation.chatTemplate});
   if (!model.generation.specialTokens.empty())
@@ -315,7 +315,7 @@ using Programs = std::map<std::string, cpu::CompiledProgram>;
 
 // What the artifact holds of one rank, but for its weights.
 StatusOr<ArtifactContents> contentsOf(const Model &model, const CompileOptions &options, const CpuTarget &target,
-                                      ModuleOp module, int jobs, Programs &programs) {
+                                      ModuleOp module, int jobs, Programs &programs, const TokenizerFiles &tokenizer) {
   LLMC_ASSIGN_OR_RETURN(ArtifactLimits limits, limitsOf(model, options, factOrZero(module, "llmc.page_positions")));
   std::string text = programText(module);
   auto known = programs.find(text);
@@ -324,12 +324,11 @@ StatusOr<ArtifactContents> contentsOf(const Model &model, const CompileOptions &
     known = programs.emplace(std::move(text), std::move(compiled)).first;
   }
   const cpu::CompiledProgram &program = known->second;
-  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
   ArtifactContents contents;
   LLMC_ASSIGN_OR_RETURN(contents.manifest, manifestOf(model, target, limits, module, program));
   describeGeneration(contents.manifest, model.generation, tokenizer);
   contents.program = program.sharedObject;
-  LLMC_ASSIGN_OR_RETURN(contents.files, textFiles(model, std::move(tokenizer)));
+  contents.files = textFiles(model, tokenizer);
   contents.files.push_back({dispatchFile, formatDispatch(dispatchManifest(module, program))});
   LLMC_ASSIGN_OR_RETURN(Json memory, memoryJson(module));
   contents.files.push_back({memoryFile, memory.dump(1) + "\n"});
@@ -347,12 +346,14 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
   size_t count = ranks.kindOf.size();
   Progress progress("compiling", count > 1 ? "ranks" : "kernels", count > 1 ? count : 0);
   Programs programs;
+  LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
   std::vector<ArtifactContents> contents;
   std::vector<std::vector<PlacedWeight>> weights(count);
   ModelTensors tensors(model.files);
   for (size_t rank = 0; rank < count; ++rank) {
     ModuleOp module = *ranks.kinds[ranks.kindOf[rank]].module;
-    LLMC_ASSIGN_OR_RETURN(ArtifactContents ofRank, contentsOf(model, options, target, module, jobs, programs));
+    LLMC_ASSIGN_OR_RETURN(ArtifactContents ofRank,
+                          contentsOf(model, options, target, module, jobs, programs, tokenizer));
     LLMC_ASSIGN_OR_RETURN(weights[rank],
                           placedWeights(module, static_cast<int64_t>(rank) % options.grid.group.ranks()));
     describeWeights(ofRank.manifest, weights[rank]);
