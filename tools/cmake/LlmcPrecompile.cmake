@@ -1,0 +1,85 @@
+# Headers of other people that most files read, parsed once for each kind of target: MLIR's take five seconds a file.
+# A file includes what it uses all the same.
+option(LLMC_PRECOMPILE "precompile the headers of MLIR and others (needs clang)" OFF)
+if(LLMC_PRECOMPILE)
+  # Programs as libraries: what is precompiled serves only code with the same flags.
+  set(CMAKE_CXX_COMPILE_OPTIONS_PIE "-fPIC")
+  # Without the header's own path, which CMake adds: ccache would take it for a difference between two folders.
+  set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE>)
+endif()
+set(llmc_headers_plain <algorithm> <filesystem> <fstream> <functional> <map> <nlohmann/json.hpp> <optional> <set> <sstream> <string>
+  <thread> <vector>)
+set(llmc_headers_mlir <llvm/ADT/TypeSwitch.h> <mlir/Bytecode/BytecodeOpInterface.h> <mlir/Dialect/Arith/IR/Arith.h>
+  <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Math/IR/Math.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/SymbolTable.h>
+  <mlir/Interfaces/InferTypeOpInterface.h> <mlir/Interfaces/SideEffectInterfaces.h> <mlir/Parser/Parser.h> <mlir/Pass/PassManager.h>)
+set(llmc_headers_tests <gtest/gtest.h>)
+
+# Whether `target` links something that matches `pattern`, directly or through targets of ours.
+function(llmc_links result target pattern)
+  get_target_property(links ${target} LINK_LIBRARIES)
+  foreach(link IN LISTS links)
+    set(found NO)
+    if(link MATCHES "${pattern}")
+      set(found YES)
+    elseif(link MATCHES "^llmc_" AND TARGET ${link})
+      llmc_links(found ${link} "${pattern}")
+    endif()
+    if(found)
+      set(${result} YES PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${result} NO PARENT_SCOPE)
+endfunction()
+
+# The target that precompiles the headers `plain` and those of each further kind in ARGN.
+function(llmc_precompiled_headers result)
+  list(JOIN ARGN _ name)
+  set(name llmc_precompiled_${name})
+  set(${result} ${name} PARENT_SCOPE)
+  if(TARGET ${name})
+    return()
+  endif()
+  file(WRITE "${CMAKE_BINARY_DIR}/precompiled.cpp" "")
+  add_library(${name} OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
+  target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  target_link_libraries(${name} PRIVATE llmc_flags nlohmann_json::nlohmann_json)
+  if(mlir IN_LIST ARGN)
+    target_link_libraries(${name} PRIVATE llmc_mlir)
+  endif()
+  if(tests IN_LIST ARGN)
+    find_package(GTest REQUIRED)
+    target_link_libraries(${name} PRIVATE GTest::gtest)
+  endif()
+  set(headers)
+  foreach(kind IN LISTS ARGN)
+    list(APPEND headers ${llmc_headers_${kind}})
+  endforeach()
+  target_precompile_headers(${name} PRIVATE ${headers})
+  # It names this folder, so that no other one may get it from a cache. What is compiled with it may be shared: ccache reads
+  # this file for it.
+  set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "")
+  file(WRITE "${CMAKE_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.pch.sum"
+    "${headers} ${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} ${nlohmann_json_VERSION} ${GTest_VERSION}")
+endfunction()
+
+# Once all targets are known: those of llmc_library, llmc_unit_test and llmc_fuzzer.
+function(llmc_precompile)
+  if(NOT LLMC_PRECOMPILE)
+    return()
+  endif()
+  get_property(targets GLOBAL PROPERTY LLMC_PRECOMPILED)
+  foreach(target IN LISTS targets)
+    set(kinds plain)
+    llmc_links(found ${target} "^llmc_mlir$")
+    if(found)
+      list(APPEND kinds mlir)
+    endif()
+    llmc_links(found ${target} "^GTest::")
+    if(found)
+      list(APPEND kinds tests)
+    endif()
+    llmc_precompiled_headers(headers ${kinds})
+    target_precompile_headers(${target} REUSE_FROM ${headers})
+  endforeach()
+endfunction()
