@@ -12,6 +12,7 @@ GROUPS = {
     "LlmAttentionOps.td": "Attention",
     "LlmExpertOps.td": "Experts and heads with weights of their own",
     "LlmRecurrentOps.td": "Recurrent state",
+    "LlmCollectiveOps.td": "Between ranks",
 }
 HEAD = """# Operators of the llm dialect
 
