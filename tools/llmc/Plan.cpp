@@ -14,7 +14,7 @@ MemoryPlan planOf(const Manifest &manifest, int64_t workers) {
   MemoryPlan plan;
   for (const MemoryPlanEntry &entry : manifest.memoryPlan) {
     uint64_t *kinds[] = {&plan.weights, &plan.activations, &plan.scratch, &plan.kv,
-                         &plan.state,   &plan.logits,      &plan.staging};
+                         &plan.state,   &plan.logits,      &plan.staging, &plan.collectives};
     *kinds[static_cast<size_t>(entry.kind)] +=
         entry.kind == MemoryKind::Scratch ? entry.bytes * static_cast<uint64_t>(workers) : entry.bytes;
   }

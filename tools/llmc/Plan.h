@@ -7,11 +7,12 @@
 namespace llmc {
 
 struct MemoryPlan {
-  uint64_t weights = 0, activations = 0, scratch = 0, kv = 0, state = 0, logits = 0, staging = 0; // bytes
+  // Bytes; collectives are rows that ranks exchange.
+  uint64_t weights = 0, activations = 0, scratch = 0, kv = 0, state = 0, logits = 0, staging = 0, collectives = 0;
   // Of the weights, the stacks of experts, and what one token reads of them.
   uint64_t experts = 0, expertsPerToken = 0;
   uint64_t total() const { return weights + withoutWeights(); }
-  uint64_t withoutWeights() const { return activations + scratch + kv + state + logits + staging; }
+  uint64_t withoutWeights() const { return activations + scratch + kv + state + logits + staging + collectives; }
   // What every token needs. Experts may stay in the file until they are chosen.
   uint64_t resident() const { return total() - experts; }
   ArtifactLimits limits;

@@ -95,7 +95,7 @@ Json jsonOf(const PlanCommand &command, const Report &report) {
                        {"weights_alone", change.weightsAlone},
                        {"fits", change.total <= report.limit}});
   Json rank = {{"weights", plan.weights}, {"activations", plan.activations},
-               {"scratch", plan.scratch}, {"collectives", 0},
+               {"scratch", plan.scratch}, {"collectives", plan.collectives},
                {"kv", plan.kv},           {"state", plan.state},
                {"logits", plan.logits},   {"staging", plan.staging},
                {"total", plan.total()},   {"limit", report.limit},

@@ -49,6 +49,7 @@ Status takeExactMemory(const Model &model, const CompileOptions &options, int64_
     memory.matrices = static_cast<double>(plan.weights - plan.experts);
     memory.activations = static_cast<double>(plan.activations);
     memory.scratch = static_cast<double>(plan.scratch);
+    memory.collectives = static_cast<double>(plan.collectives);
     memory.kv = static_cast<double>(plan.kv);
     memory.state = static_cast<double>(plan.state);
     memory.logits = static_cast<double>(plan.logits);

@@ -16,6 +16,21 @@ def plan(model, *flags):
     return json.loads(done.stdout)
 
 
+def check_allocated(model, answer):
+    """Every rank's artifact holds the bytes that the plan names, kind by kind."""
+    grid, artifact = answer["grid"], work / "artifact"
+    flags = ["--pipeline", grid["stages"], "--experts", grid["experts"], "--tensor", grid["tensor"], "--context", answer["context"],
+             "--max-sequences", answer["batch"], "--target", "x86-64-v3"]
+    done = subprocess.run(["llmc", "compile", model, "-o", artifact, *map(str, flags)], capture_output=True, text=True)
+    assert done.returncode == 0, (model, flags, done.stderr)
+    for number, rank in enumerate(answer["rank"]):
+        manifest = json.loads((artifact / f"manifest{f'-{number}' if number else ''}.json").read_text())
+        measured = dict.fromkeys(KINDS, 0)
+        for entry in manifest["memory_plan"]:
+            measured[entry["kind"]] += entry["bytes"]
+        assert measured == {kind: rank[kind] for kind in measured}, (model, number, measured, rank)
+
+
 def check(answer, ranks):
     grid = answer["grid"]
     assert answer["ranks"] == ranks == len(answer["rank"]) == grid["stages"] * grid["experts"] * grid["tensor"], grid
@@ -68,6 +83,8 @@ for model in ("llama-3.2", "qwen3-moe", "deepseek-v3", "kimi-k3-tiny"):
         check(plan(models / model, "--machine", "h200", "--ranks", ranks, "--context", 64), ranks)
     answer = plan(models / model, "--target", "x86-64-v3", "--ranks", 2, "--context", 64)
     assert answer["target"] == "cpu-cluster" and (answer["exact"] or answer["estimated_because"]), answer
+    if answer["exact"]:
+        check_allocated(models / model, answer)
 
 page = work / "page.html"
 plan(k3, "--machine", "gb300-nvl72", "--html", page)
