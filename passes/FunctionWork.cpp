@@ -2,7 +2,6 @@
 #include "passes/FunctionWork.h"
 #include "dialects/llm/LlmShapes.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>
 
 using namespace mlir;
@@ -14,27 +13,6 @@ using sharding::Dimensions;
 namespace {
 
 constexpr double rowElementBytes = 4; // rows are f32 between kernels
-
-bool isRows(Value value) { return isa<RankedTensorType>(value.getType()); }
-
-// Operands of which FunctionSharder::rewrite takes what the rank has; it gathers others.
-bool wantsWhole(OpOperand &operand, FunctionDimensions &rules, function_ref<bool(Value)> isCut) {
-  Operation *op = operand.getOwner();
-  if (!isRows(operand.get()))
-    return false;
-  if (rules.needsWholeRows(op))
-    return true;
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<LinearOp, HeadLinearOp, ActivationOp, GatedActivationOp, AddOp, ScaleOp, SoftcapOp, ClampOp,
-            PositionScaleOp, SelectRowsOp, XieluOp, AffineOp, RmsNormOp, LayerNormOp, SliceOp, ConcatOp, RepeatHeadsOp,
-            SplitHeadsOp, MergeHeadsOp, KvAppendOp, ShortConvOp, LinearAttentionOp>([](auto) { return false; })
-      .Case<MultiplyOp>(
-          [&](MultiplyOp multiply) { return operand.getOperandNumber() == 1 && !isCut(multiply.getResult()); })
-      .Case<ExpertLinearOp>([&](ExpertLinearOp experts) { return operand.get() == experts.getExperts(); })
-      .Case<CombineOp, RopeOp>([&](auto) { return operand.getOperandNumber() == 1; })
-      .Case<AttentionOp>([&](AttentionOp) { return operand.getOperandNumber() != 0; })
-      .Default([](Operation *) { return true; });
-}
 
 } // namespace
 
@@ -102,20 +80,15 @@ void FunctionWork::gather(Value value, Work &work) {
 void FunctionWork::countCollectives(Operation &op, Work &work) {
   auto holdsOf = [&](Value value) { return holds.lookup(value); };
   auto isSum = [&](Value value) { return holdsOf(value) == Holds::Sum; };
-  bool takesSums = llvm::TypeSwitch<Operation *, bool>(&op)
-                       .Case<AddOp>([&](AddOp add) { return isSum(add.getLhs()) && isSum(add.getRhs()); })
-                       .Case<ScaleOp>([](ScaleOp scale) { return scale.getOffset().isZero(); })
-                       .Case<MultiplyOp>([&](MultiplyOp multiply) { return !isSum(multiply.getRhs()); })
-                       .Case<CombineOp, SelectRowsOp>([](auto) { return true; })
-                       .Default([](Operation *) { return false; });
+  const bool mayBeSum = takesSums(&op, isSum), resultIsCut = op.getNumResults() > 0 && isCut(op.getResult(0));
   bool anySum = false, anySlots = false;
   for (OpOperand &operand : op.getOpOperands()) {
-    if (isSum(operand.get()) && takesSums)
+    if (isSum(operand.get()) && mayBeSum)
       anySum = true;
     else if (isSum(operand.get()))
       reduce(operand.get(), work);
     anySlots |= holdsOf(operand.get()) == Holds::Slots;
-    if (wantsWhole(operand, rules, [&](Value value) { return isCut(value); }) && isCut(operand.get()))
+    if (rules.wantsWhole(operand, resultIsCut) && isCut(operand.get()))
       gather(operand.get(), work);
   }
   if (op.getNumResults() == 0 || rules.needsWholeRows(&op))

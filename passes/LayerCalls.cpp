@@ -19,6 +19,15 @@ void updateFunctionType(func::FuncOp function) {
       FunctionType::get(function.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
 }
 
+void separateWeightUses(func::FuncOp step) {
+  for (auto use : llvm::make_early_inc_range(step.getOps<llm::UseWeightOp>()))
+    for (OpOperand &operand : llvm::make_early_inc_range(use.getResult().getUses()))
+      if (!use->hasOneUse()) {
+        OpBuilder builder(use);
+        operand.set(builder.clone(*use)->getResult(0));
+      }
+}
+
 void eraseUnusedSymbols(ModuleOp module) {
   llvm::DenseSet<StringAttr> used;
   module.walk([&](Operation *op) {

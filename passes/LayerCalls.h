@@ -18,6 +18,9 @@ private:
 /// Makes the function type of `function` agree with its block arguments and return operands.
 void updateFunctionType(mlir::func::FuncOp function);
 
+/// Gives every use of a weight in @step a user of its own: a tied embedding is cut in two ways.
+void separateWeightUses(mlir::func::FuncOp step);
+
 /// Erases weights and states that nothing reads, and the ops that would.
 void eraseUnusedSymbols(mlir::ModuleOp module);
 

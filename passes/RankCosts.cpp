@@ -4,6 +4,7 @@
 #include "dialects/llm/LlmDialect.h"
 #include "dialects/llm/LlmShapes.h"
 #include "passes/FunctionWork.h"
+#include "passes/LayerCalls.h"
 #include "passes/SplitStages.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -126,13 +127,7 @@ RankCosts::RankCosts(ModuleOp module, llvm::StringMap<double> weightBytes,
     auto known = weightBytes.find(weight.getSymName());
     stored.bytes = known == weightBytes.end() ? 4 * stored.elements : known->second;
   }
-  // One user for every use of a weight: a tied embedding is cut in two ways.
-  for (auto use : llvm::make_early_inc_range(model_->step.getOps<UseWeightOp>()))
-    for (OpOperand &operand : llvm::make_early_inc_range(use.getResult().getUses()))
-      if (!use->hasOneUse()) {
-        OpBuilder builder(use);
-        operand.set(builder.clone(*use)->getResult(0));
-      }
+  separateWeightUses(model_->step);
   for (auto use : model_->step.getOps<UseWeightOp>())
     ++model_->numUses[use.getSymbol()];
   for (auto function : module.getOps<func::FuncOp>())

@@ -47,9 +47,18 @@ public:
   FunctionDimensions &rules() { return dimensions; }
 
 private:
+  // What the operands of an operation are, besides parts.
+  struct Read {
+    bool sum = false, slots = false, dirty = false;
+  };
   LogicalResult rewrite(Operation &op);
-  bool wantsWhole(OpOperand &operand);
-  bool takesSums(Operation *op);
+  Read readOperands(Operation &op);
+  void shareTable(EmbeddingOp op);
+  void shareProduct(LinearOp op);
+  void shareExperts(ExpertLinearOp op);
+  LogicalResult passOn(Operation &op, const Read &read);
+  void localizeAttributes(Operation &op);
+  Value replaceByZeros(Operation &op);
   Value reduced(Value value);
   Value gathered(Value value);
   Value batch();
@@ -156,38 +165,6 @@ Value FunctionSharder::gathered(Value value) {
 //===-- operators
 //---------------------------------------------------------------------------------------------------===//
 
-// Operands that are read as they are though a rank may have a part of them only.
-bool FunctionSharder::wantsWhole(OpOperand &operand) {
-  Operation *op = operand.getOwner();
-  if (!isa<RankedTensorType>(operand.get().getType()))
-    return false;
-  if (dimensions.needsWholeRows(op))
-    return true;
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<LinearOp, HeadLinearOp, ActivationOp, GatedActivationOp, AddOp, ScaleOp, SoftcapOp, ClampOp,
-            PositionScaleOp, SelectRowsOp, XieluOp, AffineOp, RmsNormOp, LayerNormOp, SliceOp, ConcatOp, RepeatHeadsOp,
-            SplitHeadsOp, MergeHeadsOp, KvAppendOp, ShortConvOp, LinearAttentionOp>([](auto) { return false; })
-      .Case<MultiplyOp>([&](MultiplyOp multiply) {
-        return operand.getOperandNumber() == 1 && !dimensions.isCut(multiply.getResult());
-      })
-      .Case<ExpertLinearOp>([&](ExpertLinearOp experts) { return operand.get() == experts.getExperts(); })
-      .Case<CombineOp>([&](CombineOp) { return operand.getOperandNumber() == 1; })
-      .Case<RopeOp>([&](RopeOp) { return operand.getOperandNumber() == 1; })
-      .Case<AttentionOp>([&](AttentionOp) { return operand.getOperandNumber() != 0; })
-      .Default([](Operation *) { return true; });
-}
-
-// Linear in its rows, so that it may run before the sum over ranks.
-bool FunctionSharder::takesSums(Operation *op) {
-  auto isSum = [&](Value value) { return holdsOf(value) == Holds::Sum; };
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<AddOp>([&](AddOp add) { return isSum(add.getLhs()) && isSum(add.getRhs()); })
-      .Case<ScaleOp>([](ScaleOp scale) { return scale.getOffset().isZero(); })
-      .Case<MultiplyOp>([&](MultiplyOp multiply) { return !isSum(multiply.getRhs()); })
-      .Case<CombineOp, SelectRowsOp>([](auto) { return true; })
-      .Default([](Operation *) { return false; });
-}
-
 void FunctionSharder::sliceResult(Operation *op, Value whole) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
@@ -239,130 +216,154 @@ Value FunctionSharder::localExperts(ExpertLinearOp op) {
   return known;
 }
 
-LogicalResult FunctionSharder::rewrite(Operation &op) {
-  OpBuilder builder(&op);
-  // Sums are added up and parts are put together where the operator needs it.
-  bool mayBeSum = takesSums(&op), anySum = false, anySlots = false, anyDirty = false;
+// Sums are added up and parts are put together where the operator needs it.
+FunctionSharder::Read FunctionSharder::readOperands(Operation &op) {
+  auto isSum = [&](Value value) { return holdsOf(value) == Holds::Sum; };
+  const bool mayBeSum = takesSums(&op, isSum),
+             resultIsCut = op.getNumResults() > 0 && dimensions.isCut(op.getResult(0));
+  Read read;
   for (OpOperand &operand : op.getOpOperands()) {
     Value value = operand.get();
-    if (holdsOf(value) == Holds::Sum) {
-      if (mayBeSum)
-        anySum = true;
-      else
-        operand.set(reduced(value));
-    }
-    anySlots |= holdsOf(value) == Holds::Slots || holdsOf(value) == Holds::DirtySlots;
-    anyDirty |= holdsOf(value) == Holds::DirtySlots;
-    if (wantsWhole(operand) && dimensions.isCut(value))
+    if (isSum(value) && !mayBeSum)
+      operand.set(reduced(value));
+    read.sum |= isSum(value) && mayBeSum;
+    read.slots |= holdsOf(value) == Holds::Slots || holdsOf(value) == Holds::DirtySlots;
+    read.dirty |= holdsOf(value) == Holds::DirtySlots;
+    if (dimensions.wantsWhole(operand, resultIsCut) && dimensions.isCut(value))
       operand.set(gathered(value));
   }
-  bool isWhole = dimensions.needsWholeRows(&op);
-  if (op.getNumResults() > 0 && !isWhole &&
-      llvm::all_of(op.getResults(), [&](Value value) { return isAbsent(value); })) {
-    for (Value result : op.getResults())
-      wholeTypes.try_emplace(result, result.getType());
-    absentOps.push_back(&op);
-    return success();
-  }
-  // For a sum of which this rank has no terms.
-  auto replaceByZeros = [&](Value result) {
-    Value zeros = FillOp::create(builder, op.getLoc(), localType(result), batch(), builder.getF32FloatAttr(0.0f));
-    dimensions.copy(result, zeros);
-    wholeTypes[zeros] = result.getType();
-    holds[zeros] = Holds::Sum;
-    result.replaceAllUsesWith(zeros);
-    absentOps.push_back(&op);
-    return zeros;
-  };
-  for (Value result : op.getResults()) {
-    wholeTypes.try_emplace(result, result.getType());
-    if (Type local = localType(result); local && !isWhole)
-      result.setType(local);
-  }
-  if (auto embedding = dyn_cast<EmbeddingOp>(op)) {
-    Value result = embedding.getResult();
-    Dimension channels = dimensions.of(embedding.getWeight())[1];
-    if (!dimensions.axes().isCut(channels))
-      return success();
-    dimensions.set(result, channels);
-    if (Type local = localType(result))
-      result.setType(local);
-    else
-      absentOps.push_back(&op);
-    Value whole = gathered(result);
-    result.replaceAllUsesExcept(whole, whole.getDefiningOp());
-    return success();
-  }
-  if (isWhole) {
-    if (dimensions.isCut(op.getResult(0)))
-      sliceResult(&op, op.getResult(0));
-    return success();
-  }
-  if (auto linear = dyn_cast<LinearOp>(op)) {
-    if (!dimensions.axes().isCut(dimensions.of(linear.getWeight())[1]))
-      return success();
-    Value bias = linear.getBias(), result = linear.getResult();
-    linear.getBiasMutable().clear();
-    if (isAbsent(linear.getInput()))
-      result = replaceByZeros(result);
-    holds[result] = Holds::Sum;
-    if (bias) {
-      Value sum = reduced(result);
-      builder.setInsertionPointAfterValue(sum);
-      Value biased = AffineOp::create(builder, op.getLoc(), sum.getType(), sum, Value(), bias, UnitAttr());
-      result.replaceUsesWithIf(biased, [&](OpOperand &use) { return use.getOwner() != sum.getDefiningOp(); });
-    }
-    return success();
-  }
-  if (auto experts = dyn_cast<ExpertLinearOp>(op)) {
-    bool byExperts = dimensions.axes().isCutByExperts(dimensions.of(experts.getWeight())[0]);
-    bool isSum = dimensions.axes().isCut(dimensions.of(experts.getWeight())[2]);
-    if (isAbsent(experts.getWeight())) {
-      Value zeros = replaceByZeros(experts.getResult());
-      holds[zeros] = isSum ? Holds::Sum : Holds::Slots;
-      return success();
-    }
+  return read;
+}
+
+// For a sum of which this rank has no terms.
+Value FunctionSharder::replaceByZeros(Operation &op) {
+  OpBuilder builder(&op);
+  Value result = op.getResult(0);
+  Value zeros = FillOp::create(builder, op.getLoc(), localType(result), batch(), builder.getF32FloatAttr(0.0f));
+  dimensions.copy(result, zeros);
+  wholeTypes[zeros] = wholeTypes.lookup(result);
+  result.replaceAllUsesWith(zeros);
+  absentOps.push_back(&op);
+  return zeros;
+}
+
+// Of the channels that the rank has, which are gathered at once.
+void FunctionSharder::shareTable(EmbeddingOp op) {
+  Value result = op.getResult();
+  Dimension channels = dimensions.of(op.getWeight())[1];
+  if (!dimensions.axes().isCut(channels))
+    return;
+  dimensions.set(result, channels);
+  if (Type local = localType(result))
+    result.setType(local);
+  else
+    absentOps.push_back(op);
+  Value whole = gathered(result);
+  result.replaceAllUsesExcept(whole, whole.getDefiningOp());
+}
+
+void FunctionSharder::shareProduct(LinearOp op) {
+  if (!dimensions.axes().isCut(dimensions.of(op.getWeight())[1]))
+    return;
+  Value bias = op.getBias(), result = op.getResult();
+  op.getBiasMutable().clear();
+  if (isAbsent(op.getInput()))
+    result = replaceByZeros(*op);
+  holds[result] = Holds::Sum;
+  if (!bias)
+    return;
+  Value sum = reduced(result);
+  OpBuilder builder(op.getContext());
+  builder.setInsertionPointAfterValue(sum);
+  Value biased = AffineOp::create(builder, op.getLoc(), sum.getType(), sum, Value(), bias, UnitAttr());
+  result.replaceUsesWithIf(biased, [&](OpOperand &use) { return use.getOwner() != sum.getDefiningOp(); });
+}
+
+void FunctionSharder::shareExperts(ExpertLinearOp op) {
+  bool byExperts = dimensions.axes().isCutByExperts(dimensions.of(op.getWeight())[0]);
+  bool isSum = dimensions.axes().isCut(dimensions.of(op.getWeight())[2]);
+  Value result = op.getResult();
+  if (isAbsent(op.getWeight())) {
+    result = replaceByZeros(*op);
+  } else {
     if (byExperts)
-      experts.getExpertsMutable().assign(localExperts(experts));
+      op.getExpertsMutable().assign(localExperts(op));
     // Of the terms of a sum one has the bias.
     if (isSum && rank % static_cast<size_t>(group.tensor) != 0)
-      experts.getBiasMutable().clear();
-    if (byExperts || isSum)
-      holds[experts.getResult()] = isSum ? Holds::Sum : Holds::Slots;
-    return success();
+      op.getBiasMutable().clear();
   }
-  if (auto combine = dyn_cast<CombineOp>(op)) {
-    if (anyDirty)
+  if (byExperts || isSum)
+    holds[result] = isSum ? Holds::Sum : Holds::Slots;
+}
+
+// What the rank has of the result, by what it has of the operands.
+LogicalResult FunctionSharder::passOn(Operation &op, const Read &read) {
+  if (op.getNumResults() != 1)
+    return success();
+  Holds &result = holds.try_emplace(op.getResult(0), Holds::Part).first->second;
+  if (isa<CombineOp>(op)) {
+    if (read.dirty)
       return op.emitOpError() << "adds up slots of experts that other ranks hold";
-    if (anySum || anySlots)
-      holds[combine.getResult()] = Holds::Sum;
+    if (read.sum || read.slots)
+      result = Holds::Sum;
     return success();
   }
-  if (anySum)
-    holds[op.getResult(0)] = Holds::Sum;
-  else if (anySlots && op.getNumResults() == 1) {
-    auto scale = dyn_cast<ScaleOp>(op);
-    bool keepsZero = isa<MultiplyOp>(op) || (scale && scale.getOffset().isZero());
-    holds[op.getResult(0)] = keepsZero && !anyDirty ? Holds::Slots : Holds::DirtySlots;
-  }
-  if (auto slice = dyn_cast<SliceOp>(op); slice && dimensions.of(slice.getInput()).size() == 1) {
-    Dimension before =
-        dimensions.axes().slice(dimensions.of(slice.getInput())[0], 0, static_cast<int64_t>(slice.getBegin()));
-    if (dimensions.isCut(slice.getInput()))
-      slice.setBegin(static_cast<uint64_t>(before.empty() ? 0 : dimensions.axes().localSize(before, rank)));
-  }
-  if (auto concat = dyn_cast<ConcatOp>(op))
+  auto scale = dyn_cast<ScaleOp>(op);
+  bool keepsZero = isa<MultiplyOp>(op) || (scale && scale.getOffset().isZero());
+  if (read.sum)
+    result = Holds::Sum;
+  else if (read.slots)
+    result = keepsZero && !read.dirty ? Holds::Slots : Holds::DirtySlots;
+  return success();
+}
+
+// What an operation says of the rows that it reads, of their part.
+void FunctionSharder::localizeAttributes(Operation &op) {
+  if (auto slice = dyn_cast<SliceOp>(op)) {
+    ArrayRef<Dimension> from = dimensions.of(slice.getInput());
+    if (from.size() != 1 || !dimensions.isCut(slice.getInput()))
+      return;
+    Dimension before = dimensions.axes().slice(from[0], 0, static_cast<int64_t>(slice.getBegin()));
+    slice.setBegin(static_cast<uint64_t>(dimensions.axes().localSize(before, rank)));
+  } else if (auto concat = dyn_cast<ConcatOp>(op)) {
     for (unsigned i = concat.getNumOperands(); i-- > 0;)
       if (isAbsent(concat.getOperand(i)))
         op.eraseOperand(i);
-  if (auto attention = dyn_cast<AttentionOp>(op);
-      attention && attention.getAlibi() && dimensions.isCut(attention.getQuery())) {
+  } else if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getAlibi()) {
+    if (!dimensions.isCut(attention.getQuery()))
+      return;
     Range heads = (*dimensions.axes().partsOf(dimensions.of(attention.getQuery())[0]).front().partition)[rank];
     ArrayRef<float> slopes = *attention.getAlibi();
     attention.setAlibi(
         SmallVector<float>(slopes.slice(static_cast<size_t>(heads.begin), static_cast<size_t>(heads.size()))));
   }
-  return success();
+}
+
+LogicalResult FunctionSharder::rewrite(Operation &op) {
+  const Read read = readOperands(op);
+  const bool isWhole = dimensions.needsWholeRows(&op);
+  for (Value result : op.getResults())
+    wholeTypes.try_emplace(result, result.getType());
+  if (isWhole) {
+    if (dimensions.isCut(op.getResult(0)))
+      sliceResult(&op, op.getResult(0));
+    return success();
+  }
+  if (op.getNumResults() > 0 && llvm::all_of(op.getResults(), [&](Value value) { return isAbsent(value); })) {
+    absentOps.push_back(&op);
+    return success();
+  }
+  for (Value result : op.getResults())
+    if (Type local = localType(result))
+      result.setType(local);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](EmbeddingOp embedding) { return shareTable(embedding), success(); })
+      .Case([&](LinearOp linear) { return shareProduct(linear), success(); })
+      .Case([&](ExpertLinearOp experts) { return shareExperts(experts), success(); })
+      .Default([&](Operation *other) {
+        localizeAttributes(*other);
+        return passOn(*other, read);
+      });
 }
 
 LogicalResult FunctionSharder::run(ArrayRef<func::CallOp> calls) {
@@ -404,16 +405,6 @@ LogicalResult FunctionSharder::run(ArrayRef<func::CallOp> calls) {
 
 //===-- the pass
 //----------------------------------------------------------------------------------------------------===//
-
-// One user for every use of a weight: a tied embedding is cut in two ways.
-void separateUses(func::FuncOp step) {
-  for (auto use : llvm::make_early_inc_range(step.getOps<UseWeightOp>()))
-    for (OpOperand &operand : llvm::make_early_inc_range(use.getResult().getUses()))
-      if (!use->hasOneUse()) {
-        OpBuilder builder(use);
-        operand.set(builder.clone(*use)->getResult(0));
-      }
-}
 
 // What makes rows out of nothing needs the batch.
 void passBatch(func::FuncOp function, ArrayRef<func::CallOp> calls, Value batch) {
@@ -463,7 +454,7 @@ private:
                                {"llmc.stages", stages}})
       module->setAttr(name, builder.getI64IntegerAttr(value));
 
-    separateUses(step);
+    separateWeightUses(step);
     LayerCalls calls(module);
     PartSymbols symbols(module, static_cast<size_t>(inGroup));
     Value batch = step.getArgument(0);

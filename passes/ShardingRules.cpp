@@ -21,8 +21,6 @@ SmallVector<int64_t> sizesOf(Type type) {
       .Default([](Type) { return SmallVector<int64_t>(); });
 }
 
-bool isRows(Value value) { return isa<RankedTensorType>(value.getType()); }
-
 class Rules {
 public:
   Rules(FunctionDimensions &function, llvm::SetVector<Operation *> &wholeRows)
@@ -39,15 +37,6 @@ public:
     product(op.getInput(), op.getWeight(), f.of(op.getResult())[0]);
     if (op.getBias())
       axes.equate(f.of(op.getBias())[0], f.of(op.getResult())[0]);
-  }
-  void add(FusedLinearOp op) {
-    Dimension outer;
-    for (Value result : op.getResults())
-      for (const sharding::Piece &piece : f.of(result)[0])
-        outer.push_back(piece);
-    product(op.getInput(), op.getWeight(), outer);
-    if (op.getBias())
-      axes.equate(f.of(op.getBias())[0], outer);
   }
   void add(HeadLinearOp op) {
     axes.equate(f.of(op.getInput())[0], f.of(op.getResult())[0]);
@@ -206,8 +195,6 @@ public:
     else
       axes.anchor(f.of(op.getWeight())[1]);
   }
-  void add(func::CallOp op) { add(op.getOperation()); }
-  void add(RecordOp op) { readWhole(op.getValue()); }
 
 private:
   void keepWhole(Value value) {
@@ -344,10 +331,10 @@ FunctionDimensions::FunctionDimensions(func::FuncOp function) {
 void FunctionDimensions::addRule(Operation *op) {
   Rules rules(*this, wholeRows_);
   llvm::TypeSwitch<Operation *>(op)
-      .Case<LinearOp, FusedLinearOp, HeadLinearOp, ExpertLinearOp, CombineOp, ActivationOp, GatedActivationOp, AddOp,
-            ScaleOp, SoftcapOp, ClampOp, PositionScaleOp, SelectRowsOp, XieluOp, MultiplyOp, AffineOp, RmsNormOp,
-            LayerNormOp, SliceOp, ConcatOp, RepeatHeadsOp, SplitHeadsOp, MergeHeadsOp, RopeOp, KvAppendOp, AttentionOp,
-            ShortConvOp, LinearAttentionOp, EmbeddingOp, RecordOp>([&](auto known) { rules.add(known); })
+      .Case<LinearOp, HeadLinearOp, ExpertLinearOp, CombineOp, ActivationOp, GatedActivationOp, AddOp, ScaleOp,
+            SoftcapOp, ClampOp, PositionScaleOp, SelectRowsOp, XieluOp, MultiplyOp, AffineOp, RmsNormOp, LayerNormOp,
+            SliceOp, ConcatOp, RepeatHeadsOp, SplitHeadsOp, MergeHeadsOp, RopeOp, KvAppendOp, AttentionOp, ShortConvOp,
+            LinearAttentionOp, EmbeddingOp>([&](auto known) { rules.add(known); })
       .Case<UseWeightOp, UseStateOp, SendOp>([](auto) {}) // what is sent is gathered, like what is returned
       .Default([&](Operation *unknown) { rules.add(unknown); });
 }
@@ -382,4 +369,30 @@ void FunctionDimensions::linkWholeRows() {
     axes_.preferWhole(from);
     axes_.preferWhole(to);
   }
+}
+
+bool FunctionDimensions::wantsWhole(OpOperand &operand, bool resultIsCut) const {
+  Operation *op = operand.getOwner();
+  if (!isRows(operand.get()))
+    return false;
+  if (needsWholeRows(op))
+    return true;
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<LinearOp, HeadLinearOp, ActivationOp, GatedActivationOp, AddOp, ScaleOp, SoftcapOp, ClampOp,
+            PositionScaleOp, SelectRowsOp, XieluOp, AffineOp, RmsNormOp, LayerNormOp, SliceOp, ConcatOp, RepeatHeadsOp,
+            SplitHeadsOp, MergeHeadsOp, KvAppendOp, ShortConvOp, LinearAttentionOp>([](auto) { return false; })
+      .Case<MultiplyOp>([&](MultiplyOp) { return operand.getOperandNumber() == 1 && !resultIsCut; })
+      .Case<ExpertLinearOp>([&](ExpertLinearOp experts) { return operand.get() == experts.getExperts(); })
+      .Case<CombineOp, RopeOp>([&](auto) { return operand.getOperandNumber() == 1; })
+      .Case<AttentionOp>([&](AttentionOp) { return operand.getOperandNumber() != 0; })
+      .Default([](Operation *) { return true; });
+}
+
+bool llmc::takesSums(Operation *op, function_ref<bool(Value)> isSum) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<AddOp>([&](AddOp add) { return isSum(add.getLhs()) && isSum(add.getRhs()); })
+      .Case<ScaleOp>([](ScaleOp scale) { return scale.getOffset().isZero(); })
+      .Case<MultiplyOp>([&](MultiplyOp multiply) { return !isSum(multiply.getRhs()); })
+      .Case<CombineOp, SelectRowsOp>([](auto) { return true; })
+      .Default([](Operation *) { return false; });
 }

@@ -12,7 +12,7 @@ namespace llmc {
 /// its shape; a cache one (its heads); a recurrent state three (heads, keys, values).
 class FunctionDimensions {
 public:
-  /// Rows that come into and leave the function are whole, except where `mayCut` says otherwise of an operation's.
+  /// Rows that come into and leave a layer are whole; logits may be cut.
   explicit FunctionDimensions(mlir::func::FuncOp function);
 
   sharding::Dimensions &axes() { return axes_; }
@@ -34,6 +34,10 @@ public:
   /// is sliced.
   bool needsWholeRows(mlir::Operation *op) const { return wholeRows_.contains(op); }
 
+  /// Operands that an operation reads whole though a rank may have a part of them only; `resultIsCut`: its first
+  /// result.
+  bool wantsWhole(mlir::OpOperand &operand, bool resultIsCut) const;
+
 private:
   void addRule(mlir::Operation *op);
   void linkWholeRows();
@@ -42,5 +46,12 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<sharding::Dimension>> dimensions_;
   llvm::SetVector<mlir::Operation *> wholeRows_;
 };
+
+/// Activations, not weights or state.
+inline bool isRows(mlir::Value value) { return llvm::isa<mlir::RankedTensorType>(value.getType()); }
+
+/// Whether an operation is linear in its rows, so that it may run before terms of ranks are added up; `isSum` tells its
+/// operands that are such terms.
+bool takesSums(mlir::Operation *op, llvm::function_ref<bool(mlir::Value)> isSum);
 
 } // namespace llmc
