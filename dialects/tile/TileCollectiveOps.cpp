@@ -1,7 +1,7 @@
 // Verifiers of the ops in TileCollectiveOps.td, and what the runtime is told of them.
 #include "dialects/llm/LlmShapes.h"
 #include "dialects/tile/TileDialect.h"
-#include "runtime/llmc_abi.h"
+#include "runtime/collective/Collectives.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -58,11 +58,7 @@ SmallVector<int64_t> llmc::tile::describeCollective(Operation *op, int64_t ranks
                       return receive.getSpace();
                     });
   what.logit_rows = space == Space::LogitRows ? 1 : 0;
-  constexpr size_t words = sizeof what / sizeof(int64_t);
-  SmallVector<int64_t> described(words);
-  std::memcpy(described.data(), &what, sizeof what);
-  llvm::append_range(described, ranges);
-  return described;
+  return llvm::to_vector(collectiveWords(what, ranges));
 }
 
 LogicalResult AllGatherOp::verify() {

@@ -8,23 +8,6 @@ using namespace llmc;
 using namespace llmc::llm;
 using namespace llmc::reference;
 
-namespace {
-
-// The struct and the ranges behind it.
-std::vector<int64_t> described(llmc_collective what, ArrayAttr segments) {
-  static_assert(sizeof what % sizeof(int64_t) == 0);
-  if (segments)
-    what.num_segments = static_cast<int64_t>(segments.size());
-  std::vector<int64_t> words(sizeof what / sizeof(int64_t));
-  std::memcpy(words.data(), &what, sizeof what);
-  if (segments)
-    for (auto ranges : segments.getAsRange<DenseI64ArrayAttr>())
-      llvm::append_range(words, ranges.asArrayRef());
-  return words;
-}
-
-} // namespace
-
 // `input` may be null, and so may the result's columns be 0.
 FailureOr<Matrix> LlmStep::exchange(Operation *op, int64_t kind, const Matrix *input, int64_t resultColumns,
                                     int64_t stage, ArrayAttr segments) {
@@ -36,7 +19,13 @@ FailureOr<Matrix> LlmStep::exchange(Operation *op, int64_t kind, const Matrix *i
   what.stage = stage;
   what.input_columns = what.input_stride = input ? input->columns : 0;
   what.result_columns = what.result_stride = resultColumns;
-  std::vector<int64_t> words = described(what, segments);
+  std::vector<int64_t> ranges;
+  if (segments) {
+    what.num_segments = static_cast<int64_t>(segments.size());
+    for (auto segment : segments.getAsRange<DenseI64ArrayAttr>())
+      llvm::append_range(ranges, segment.asArrayRef());
+  }
+  const std::vector<int64_t> words = collectiveWords(what, ranges);
   const auto &whole = *reinterpret_cast<const llmc_collective *>(words.data());
   CheckedSize needed = collectiveScratchFloats(whole, rows());
   if (!needed.fits(maxSize * 64))

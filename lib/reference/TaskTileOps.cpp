@@ -141,7 +141,19 @@ const uint8_t *tileAt(Operation *op, const uint8_t *weight, const PackedLayout &
   return nullptr;
 }
 
-bool isIn(const PackedLayout &layout, int64_t matrix) { return matrix >= 0 && matrix < layout.stacked; }
+// `multiply` with the tile of the matrix that `matrix` names, of the only one without; zeros where it names none.
+bool multiplyTile(Operation *op, const uint8_t *weight, const PackedLayout &layout, int64_t index,
+                  const int64_t *matrix, std::span<float> out, llvm::function_ref<void(const uint8_t *)> multiply) {
+  const int64_t named = matrix ? *matrix : 0;
+  if (named < 0 || named >= layout.stacked) {
+    std::fill(out.begin(), out.end(), 0.0f);
+    return true;
+  }
+  const uint8_t *tile = tileAt(op, weight, layout, index, named);
+  if (tile)
+    multiply(tile);
+  return tile != nullptr;
+}
 } // namespace
 
 FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::DotOp op) {
@@ -152,16 +164,10 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::DotOp op) {
   Slot in = slot(op.getInput()), column = slot(op.getColumn()), out = slot(op);
   Slot matrix = op.getMatrix() ? slot(op.getMatrix()) : Slot();
   return Instruction([=, packed = *packed] {
-    const int64_t index = matrix.integers ? *matrix.integers : 0;
-    if (!isIn(packed, index)) {
-      std::fill_n(out.floats, out.size, 0.0f);
-      return true;
-    }
-    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers, index);
-    if (!tile)
-      return false;
-    (packed.form == llm::WeightForm::F32 ? dotF32 : dotBf16)(in.f(), tile, packed, out.f());
-    return true;
+    return multiplyTile(op, weight->weight, packed, *column.integers, matrix.integers, out.f(),
+                        [&](const uint8_t *tile) {
+                          (packed.form == llm::WeightForm::F32 ? dotF32 : dotBf16)(in.f(), tile, packed, out.f());
+                        });
   });
 }
 
@@ -181,16 +187,10 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::ScaledDotOp op) {
   Slot codes = slot(op.getCodes()), scales = slot(op.getScales()), column = slot(op.getColumn()), out = slot(op);
   Slot matrix = op.getMatrix() ? slot(op.getMatrix()) : Slot();
   return Instruction([=, packed = *packed] {
-    const int64_t index = matrix.integers ? *matrix.integers : 0;
-    if (!isIn(packed, index)) {
-      std::fill_n(out.floats, out.size, 0.0f);
-      return true;
-    }
-    const uint8_t *tile = tileAt(op, weight->weight, packed, *column.integers, index);
-    if (!tile)
-      return false;
-    scaledDot({codes.codes, static_cast<size_t>(codes.size)}, scales.f(), tile, packed, out.f());
-    return true;
+    return multiplyTile(op, weight->weight, packed, *column.integers, matrix.integers, out.f(),
+                        [&](const uint8_t *tile) {
+                          scaledDot({codes.codes, static_cast<size_t>(codes.size)}, scales.f(), tile, packed, out.f());
+                        });
   });
 }
 

@@ -3,10 +3,20 @@
 #include "runtime/collective/Transport.h"
 #include "runtime/llmc_abi.h"
 #include "runtime/support/CheckedSize.h"
+#include <cstring>
 #include <string_view>
 #include <vector>
 
 namespace llmc {
+
+// `what` in memory with the ranges of its segments behind it, as a program hands it over.
+inline std::vector<int64_t> collectiveWords(const llmc_collective &what, std::span<const int64_t> ranges) {
+  static_assert(sizeof what % sizeof(int64_t) == 0);
+  std::vector<int64_t> words(sizeof what / sizeof(int64_t));
+  std::memcpy(words.data(), &what, sizeof what);
+  words.insert(words.end(), ranges.begin(), ranges.end());
+  return words;
+}
 
 // Floats that Collectives::run needs beside its operands.
 CheckedSize collectiveScratchFloats(const llmc_collective &what, int64_t rows);

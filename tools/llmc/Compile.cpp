@@ -128,10 +128,8 @@ StatusOr<Manifest> manifestOf(const Model &model, const CpuTarget &target, const
     FailureOr<uint64_t> bytes = cpu::collectiveBytes(module, limits.maxTokens, limits.maxLogitRows);
     if (failed(bytes))
       return Status::error("the copies of rows that ranks exchange take more than 2^63 bytes");
-    manifest.rank.emplace();
+    manifest.rank.emplace(); // its number is the writer's business
     manifest.rank->grid = grid;
-    manifest.rank->number = static_cast<int32_t>(factOrZero(module, "llmc.stage")) * grid.ranks +
-                            static_cast<int32_t>(factOrZero(module, "llmc.rank"));
     manifest.rank->collectiveBytes = *bytes;
   }
   planMemory(manifest, module, program.scratchBytes);

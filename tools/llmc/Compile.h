@@ -37,8 +37,14 @@ struct ArtifactLimits {
 // `pagePositions` is 0 where no layer keeps keys and values.
 StatusOr<ArtifactLimits> limitsOf(const Model &model, const CompileOptions &options, int64_t pagePositions);
 
-// What the phases leave for all ranks that share a model. Ranks of one kind have the same program, and differ by their
-// number, which says what part of each weight they have.
+// Ranks of one kind have the same program, and differ by their number, which says what part of each weight they have.
+struct RankKinds {
+  std::vector<int64_t> first; // rank of each kind
+  std::vector<size_t> kindOf; // of each rank, by number
+};
+StatusOr<RankKinds> rankKinds(const Model &model, const CompileOptions &options);
+
+// What the phases leave for all ranks that share a model.
 struct RankPrograms {
   std::vector<CompiledModule> kinds;
   std::vector<size_t> kindOf; // of each rank, by number

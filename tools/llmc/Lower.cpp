@@ -106,20 +106,17 @@ StatusOr<CompiledModule> buildAndLower(const Model &model, const CompileOptions 
   return result;
 }
 
-StatusOr<RankPrograms> lowerRanks(const Model &model, const CompileOptions &options) {
-  RankPrograms programs;
-  CompileOptions own = options;
-  if (options.grid.ranks() == 1) {
-    LLMC_ASSIGN_OR_RETURN(programs.kinds.emplace_back(), buildAndLower(model, options));
-    programs.kindOf = {0};
-    return programs;
-  }
+StatusOr<RankKinds> rankKinds(const Model &model, const CompileOptions &options) {
+  RankKinds ranks;
+  if (options.grid.ranks() == 1)
+    return RankKinds{{0}, {0}};
   // What sharding leaves for two ranks tells whether they are of one kind.
-  CompileOptions whole = options;
-  whole.grid = {};
-  whole.stopAfter = "verify";
-  whole.dumpPhases.clear();
-  LLMC_ASSIGN_OR_RETURN(CompiledModule imported, buildAndLower(model, whole));
+  CompileOptions own = options;
+  own.grid = {};
+  own.stopAfter = "verify";
+  own.dumpPhases.clear();
+  LLMC_ASSIGN_OR_RETURN(CompiledModule imported, buildAndLower(model, own));
+  own.grid = options.grid;
   DiagnosticCollector diagnostics(imported.context.get(), options.verbose);
   std::map<std::string, size_t> kinds;
   for (own.rank = 0; own.rank < options.grid.ranks(); ++own.rank) {
@@ -129,12 +126,22 @@ StatusOr<RankPrograms> lowerRanks(const Model &model, const CompileOptions &opti
     (*module)->removeAttr("llmc.rank");
     std::string text;
     llvm::raw_string_ostream(text) << *module;
-    auto [kind, isNew] = kinds.try_emplace(std::move(text), programs.kinds.size());
-    programs.kindOf.push_back(kind->second);
-    if (!isNew)
-      continue;
-    if (!options.dumpPhases.empty())
-      own.dumpPhases = options.dumpPhases + "/rank-" + std::to_string(own.rank);
+    auto [kind, isNew] = kinds.try_emplace(std::move(text), ranks.first.size());
+    ranks.kindOf.push_back(kind->second);
+    if (isNew)
+      ranks.first.push_back(own.rank);
+  }
+  return ranks;
+}
+
+StatusOr<RankPrograms> lowerRanks(const Model &model, const CompileOptions &options) {
+  LLMC_ASSIGN_OR_RETURN(RankKinds ranks, rankKinds(model, options));
+  RankPrograms programs{{}, std::move(ranks.kindOf)};
+  CompileOptions own = options;
+  for (int64_t rank : ranks.first) {
+    own.rank = rank;
+    if (options.grid.ranks() > 1 && !options.dumpPhases.empty())
+      own.dumpPhases = options.dumpPhases + "/rank-" + std::to_string(rank);
     LLMC_ASSIGN_OR_RETURN(programs.kinds.emplace_back(), buildAndLower(model, own));
   }
   return programs;

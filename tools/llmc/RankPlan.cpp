@@ -35,16 +35,17 @@ double publishedBytes(const Model &model) {
 
 // What `llmc compile` would allocate for each rank; an error where it has no kernel for something.
 Status takeExactMemory(const Model &model, const CompileOptions &options, int64_t batch, Candidate &candidate) {
-  std::vector<RankMemory> ranks(candidate.ranks.size());
-  for (size_t rank = 0; rank < candidate.ranks.size(); ++rank) {
-    CompileOptions own = options;
-    own.grid = candidate.grid;
-    own.rank = static_cast<int64_t>(rank);
-    own.maxSequences = batch;
+  CompileOptions own = options;
+  own.grid = candidate.grid;
+  own.maxSequences = batch;
+  LLMC_ASSIGN_OR_RETURN(const RankKinds ranks, rankKinds(model, own));
+  std::vector<RankMemory> kinds;
+  for (int64_t rank : ranks.first) {
+    own.rank = rank;
     LLMC_ASSIGN_OR_RETURN(MemoryPlan plan, planMemoryOf(model, own, 1));
     if (!plan.estimatedBecause.empty())
       return Status::error(plan.estimatedBecause);
-    RankMemory &memory = ranks[rank];
+    RankMemory &memory = kinds.emplace_back();
     memory.experts = static_cast<double>(plan.experts);
     memory.matrices = static_cast<double>(plan.weights - plan.experts);
     memory.activations = static_cast<double>(plan.activations);
@@ -55,7 +56,8 @@ Status takeExactMemory(const Model &model, const CompileOptions &options, int64_
     memory.logits = static_cast<double>(plan.logits);
     memory.staging = static_cast<double>(plan.staging);
   }
-  candidate.ranks = std::move(ranks);
+  for (size_t rank = 0; rank < candidate.ranks.size(); ++rank)
+    candidate.ranks[rank] = kinds[ranks.kindOf[rank]];
   return {};
 }
 
