@@ -18,7 +18,8 @@ std::optional<StatusOr<Constant>> constantOf(const std::string &tensor) {
   if (tensor.rfind(constantPrefix, 0) != 0)
     return std::nullopt;
   size_t end = std::max(tensor.rfind(' '), constantPrefix.size());
-  StatusOr<Json> list = parseJson(tensor.substr(constantPrefix.size(), end - constantPrefix.size()), tensor, JsonRoot::Any);
+  StatusOr<Json> list =
+      parseJson(tensor.substr(constantPrefix.size(), end - constantPrefix.size()), tensor, JsonRoot::Any);
   Constant constant;
   int64_t times = end < tensor.size() ? std::atoll(tensor.c_str() + end) : 0;
   if (!list.ok() || !list->is_array() || list->empty() || times < 1 ||
@@ -29,22 +30,59 @@ std::optional<StatusOr<Constant>> constantOf(const std::string &tensor) {
   return constant;
 }
 
+class OpenConstant final : public OpenTensor {
+public:
+  OpenConstant(TensorInfo info, std::vector<float> numbers)
+      : OpenTensor(std::move(info)), numbers_(std::move(numbers)) {}
+  Status readValues(int64_t first, int64_t count, float *out) const override {
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = numbers_[static_cast<size_t>(first + i) % numbers_.size()];
+    return {};
+  }
+  Status readBlocks(int64_t first, int64_t count, std::span<uint8_t> out) const override {
+    std::vector<float> values(static_cast<size_t>(count));
+    LLMC_RETURN_IF_ERROR(readValues(first, count, values.data()));
+    std::memcpy(out.data(), values.data(), out.size());
+    return {};
+  }
+
+private:
+  std::vector<float> numbers_;
+};
+
+class OpenParameter final : public OpenTensor {
+public:
+  OpenParameter(TensorInfo info, const std::string &name, LogicalReader reader)
+      : OpenTensor(std::move(info)), name_(name), reader_(std::move(reader)) {}
+  Status readValues(int64_t first, int64_t count, float *out) const override {
+    Status read = reader_.read(static_cast<uint64_t>(first), {out, static_cast<uint64_t>(count)});
+    return read.ok() ? read : read.inside("tensor '" + name_ + "'");
+  }
+  Status readBlocks(int64_t first, int64_t count, std::span<uint8_t> out) const override {
+    Status read = reader_.readBlocks(static_cast<uint64_t>(first), static_cast<uint64_t>(count), out);
+    return read.ok() ? read : read.inside("tensor '" + name_ + "'");
+  }
+
+private:
+  std::string name_;
+  LogicalReader reader_;
+};
+
+using Opened = std::shared_ptr<const OpenTensor>;
+
 } // namespace
 
-StatusOr<const LogicalTensor *> ModelTensors::find(const std::string &tensor) const {
-  LLMC_ASSIGN_OR_RETURN(const LogicalTensors *tensors, files_.logical());
-  if (const LogicalTensor *found = tensors->find(tensor))
-    return found;
-  return Status::error("tensor '" + tensor + "' is not in " + files_.path());
-}
-
-StatusOr<TensorInfo> ModelTensors::info(const std::string &tensor) const {
+StatusOr<Opened> ModelTensors::open(const std::string &tensor) const {
   if (std::optional<StatusOr<Constant>> constant = constantOf(tensor)) {
     LLMC_RETURN_IF_ERROR(constant->status());
     const auto length = static_cast<int64_t>((*constant)->numbers.size()), times = (*constant)->count / length;
-    return TensorInfo{times == 1 ? std::vector<int64_t>{length} : std::vector<int64_t>{times, length}, TensorType::F32};
+    std::vector<int64_t> shape = times == 1 ? std::vector<int64_t>{length} : std::vector<int64_t>{times, length};
+    return Opened(std::make_shared<OpenConstant>(TensorInfo{shape, TensorType::F32}, std::move((*constant)->numbers)));
   }
-  LLMC_ASSIGN_OR_RETURN(const LogicalTensor *found, find(tensor));
+  LLMC_ASSIGN_OR_RETURN(const LogicalTensors *tensors, files_.logical());
+  const LogicalTensor *found = tensors->find(tensor);
+  if (!found)
+    return Status::error("tensor '" + tensor + "' is not in " + files_.path());
   TensorInfo info{{}, found->type, found->order};
   for (uint64_t dimension : found->shape) {
     if (dimension > INT64_MAX)
@@ -53,31 +91,16 @@ StatusOr<TensorInfo> ModelTensors::info(const std::string &tensor) const {
   }
   if (info.shape.empty()) // a scalar is a vector of one
     info.shape.push_back(1);
-  return info;
+  StatusOr<LogicalReader> reader = LogicalReader::open(files_, *found);
+  if (!reader.ok())
+    return reader.status().inside("tensor '" + tensor + "'");
+  return Opened(std::make_shared<OpenParameter>(std::move(info), tensor, std::move(*reader)));
 }
 
-Status ModelTensors::readValues(const std::string &tensor, int64_t first, int64_t count, float *out) const {
-  if (std::optional<StatusOr<Constant>> constant = constantOf(tensor)) {
-    LLMC_RETURN_IF_ERROR(constant->status());
-    for (int64_t i = 0; i < count; ++i)
-      out[i] = (*constant)->numbers[static_cast<size_t>(first + i) % (*constant)->numbers.size()];
-    return {};
-  }
-  LLMC_ASSIGN_OR_RETURN(const LogicalTensor *found, find(tensor));
-  return readLogical(files_, *found, static_cast<uint64_t>(first), {out, static_cast<uint64_t>(count)})
-      .inside("tensor '" + tensor + "'");
-}
-
-Status ModelTensors::readBlocks(const std::string &tensor, int64_t first, int64_t count, std::span<uint8_t> out) const {
-  if (tensor.rfind(constantPrefix, 0) == 0) {
-    std::vector<float> values(static_cast<size_t>(count));
-    LLMC_RETURN_IF_ERROR(readValues(tensor, first, count, values.data()));
-    std::memcpy(out.data(), values.data(), out.size());
-    return {};
-  }
-  LLMC_ASSIGN_OR_RETURN(const LogicalTensor *found, find(tensor));
-  return readLogicalBlocks(files_, *found, static_cast<uint64_t>(first), static_cast<uint64_t>(count), out)
-      .inside("tensor '" + tensor + "'");
+void ModelTensors::release(const std::string &tensor) const {
+  StatusOr<const LogicalTensors *> tensors = files_.logical();
+  if (const LogicalTensor *found = tensors.ok() ? (*tensors)->find(tensor) : nullptr)
+    releaseLogical(files_, *found);
 }
 
 } // namespace llmc

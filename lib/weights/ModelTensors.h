@@ -5,18 +5,14 @@
 
 namespace llmc {
 
-struct LogicalTensor;
-
 // `files` must outlive this.
 class ModelTensors : public TensorReader {
 public:
   explicit ModelTensors(const ModelFiles &files) : files_(files) {}
-  StatusOr<TensorInfo> info(const std::string &tensor) const override;
-  Status readValues(const std::string &tensor, int64_t first, int64_t count, float *out) const override;
-  Status readBlocks(const std::string &tensor, int64_t first, int64_t count, std::span<uint8_t> out) const override;
+  StatusOr<std::shared_ptr<const OpenTensor>> open(const std::string &tensor) const override;
+  void release(const std::string &tensor) const override;
 
 private:
-  StatusOr<const LogicalTensor *> find(const std::string &tensor) const;
   const ModelFiles &files_;
 };
 

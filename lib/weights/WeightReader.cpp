@@ -93,7 +93,6 @@ WeightRecipe recipeOf(llm::WeightOp weight, int64_t rank) {
 
 StatusOr<WeightReader> WeightReader::open(const WeightRecipe &recipe, const TensorReader &tensors) {
   WeightReader reader;
-  reader.tensors_ = &tensors;
   reader.name_ = recipe.name;
   reader.add_ = recipe.add;
   std::string where = "weight '" + recipe.name + "'";
@@ -166,7 +165,8 @@ Status WeightReader::addSource(const WeightSource &source, const TensorReader &t
   Source added;
   for (int64_t i = 0; i < source.numTensors(); ++i) {
     std::string name = source.tensorAt(i), where = "tensor '" + name + "'";
-    LLMC_ASSIGN_OR_RETURN(TensorInfo info, tensors.info(name));
+    LLMC_ASSIGN_OR_RETURN(std::shared_ptr<const OpenTensor> opened, tensors.open(name));
+    const TensorInfo &info = opened->info();
     StatusOr<SourceView> view = viewOf(source, info.shape, info.order);
     if (!view.ok())
       return Status::error(where + " " + view.status().message());
@@ -178,8 +178,7 @@ Status WeightReader::addSource(const WeightSource &source, const TensorReader &t
       if (Status fits = checkRows(source, info.shape, rowLength_, rank == 3); !fits.ok())
         return Status::error(where + " " + fits.message());
     added.view = std::move(*view);
-    added.tensors.push_back(std::move(name));
-    added.types.push_back(info.type);
+    added.tensors.push_back(std::move(opened));
   }
   int64_t total;
   if (__builtin_mul_overflow(added.view.size, source.numTensors(), &total))
@@ -213,10 +212,7 @@ WeightReader::Place WeightReader::placeOf(int64_t row) const {
   return {&*source, index / source->view.size, index % source->view.size};
 }
 
-TensorType WeightReader::typeOf(int64_t row) const {
-  Place place = placeOf(wholeRow(row));
-  return place.source->types[static_cast<size_t>(place.tensor)];
-}
+TensorType WeightReader::typeOf(int64_t row) const { return placeOf(wholeRow(row)).open().info().type; }
 
 bool WeightReader::isStoredRow(int64_t row) const {
   Place place = placeOf(wholeRow(row));
@@ -224,7 +220,7 @@ bool WeightReader::isStoredRow(int64_t row) const {
     return false;
   // Part of a row is stored where it is one run of whole blocks.
   const Taken &columns = taken_.columns;
-  int64_t block = infoOf(place.source->types[static_cast<size_t>(place.tensor)]).blockValues;
+  int64_t block = infoOf(place.open().info().type).blockValues;
   return columns.isAll ||
          (columns.ranges.size() == 1 && columns.ranges[0].first % block == 0 && columns.ranges[0].second % block == 0);
 }
@@ -260,7 +256,7 @@ void WeightReader::finish(const Source &source, std::span<float> values) const {
 }
 
 // Rows that lie next to each other in storage: for every column a run of them.
-Status WeightReader::readTransposed(const Source &source, const std::string &tensor, int64_t row, int64_t count,
+Status WeightReader::readTransposed(const Source &source, const OpenTensor &tensor, int64_t row, int64_t count,
                                     float *out) const {
   SourceView rows{source.view.offset, source.transposed.rows, 0}, columns{0, source.transposed.columns, 0};
   std::vector<float> run;
@@ -269,7 +265,7 @@ Status WeightReader::readTransposed(const Source &source, const std::string &ten
     length = std::min(length, count - done);
     run.resize(static_cast<size_t>(length));
     for (int64_t column = 0; column < rowLength_; ++column) {
-      LLMC_RETURN_IF_ERROR(tensors_->readValues(tensor, at + columns.runAt(column).first, length, run.data()));
+      LLMC_RETURN_IF_ERROR(tensor.readValues(at + columns.runAt(column).first, length, run.data()));
       for (int64_t i = 0; i < length; ++i)
         out[(done + i) * rowLength_ + column] = run[static_cast<size_t>(i)];
     }
@@ -284,7 +280,7 @@ Status WeightReader::readRun(int64_t row, int64_t count, float *out) const {
   const Source &source = *place.source;
   int64_t left = count * rowLength_;
   for (float *to = out; left > 0; ++place.tensor, place.index = 0) {
-    const std::string &tensor = source.tensors[static_cast<size_t>(place.tensor)];
+    const OpenTensor &tensor = place.open();
     int64_t here = std::min(left, source.view.size - place.index);
     left -= here;
     if (source.transposed.applies()) {
@@ -295,7 +291,7 @@ Status WeightReader::readRun(int64_t row, int64_t count, float *out) const {
     for (int64_t end = place.index + here; place.index < end;) {
       auto [at, length] = source.view.runAt(place.index);
       length = std::min(length, end - place.index);
-      LLMC_RETURN_IF_ERROR(tensors_->readValues(tensor, at, length, to));
+      LLMC_RETURN_IF_ERROR(tensor.readValues(at, length, to));
       place.index += length;
       to += length;
     }
@@ -306,11 +302,10 @@ Status WeightReader::readRun(int64_t row, int64_t count, float *out) const {
 
 Status WeightReader::readColumns(int64_t row, int64_t begin, int64_t count, float *out) const {
   Place place = placeOf(row);
-  const std::string &tensor = place.source->tensors[static_cast<size_t>(place.tensor)];
   for (int64_t index = place.index + begin, end = index + count; index < end;) {
     auto [at, length] = place.source->view.runAt(index);
     length = std::min(length, end - index);
-    LLMC_RETURN_IF_ERROR(tensors_->readValues(tensor, at, length, out));
+    LLMC_RETURN_IF_ERROR(place.open().readValues(at, length, out));
     index += length;
     out += length;
   }
@@ -370,15 +365,14 @@ Status WeightReader::readBlocks(std::span<const int64_t> rows, size_t rowBytes, 
       continue;
     }
     Place place = placeOf(whole[i]);
-    const Source &source = *place.source;
-    auto [at, length] = source.view.runAt(place.index + taken_.columns.ranges[0].first);
+    auto [at, length] = place.source->view.runAt(place.index + taken_.columns.ranges[0].first);
     // Whole rows of one run of one tensor in one piece.
     size_t run = 1;
     if (taken_.columns.isAll)
       run = std::min(runLength(std::span(whole).subspan(i)),
                      static_cast<size_t>(std::max<int64_t>(length / rowLength_, 1)));
-    Status read = tensors_->readBlocks(source.tensors[static_cast<size_t>(place.tensor)], at,
-                                       static_cast<int64_t>(run) * rowLength(), {out + i * rowBytes, run * rowBytes});
+    Status read =
+        place.open().readBlocks(at, static_cast<int64_t>(run) * rowLength(), {out + i * rowBytes, run * rowBytes});
     if (!read.ok())
       return read.inside("weight '" + name_ + "'");
     i += run;

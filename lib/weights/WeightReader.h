@@ -16,8 +16,8 @@ WeightRecipe recipeOf(llm::WeightOp weight, int64_t rank);
 
 class WeightReader {
 public:
-  // Looks every tensor up and checks that together they are the [N], [N, K] or [E, N, K] that the recipe names.
-  // `tensors` must outlive the reader.
+  // Opens every tensor and checks that together they are the [N], [N, K] or [E, N, K] that the recipe names. `tensors`
+  // must outlive the reader.
   static StatusOr<WeightReader> open(const WeightRecipe &recipe, const TensorReader &tensors);
 
   const std::string &name() const { return name_; }
@@ -37,9 +37,8 @@ public:
 
 private:
   struct Source {
-    std::vector<std::string> tensors; // one, or those of a stack
-    std::vector<TensorType> types;    // of the same
-    SourceView view;                  // of each of them
+    std::vector<std::shared_ptr<const OpenTensor>> tensors; // one, or those of a stack
+    SourceView view;                                        // of each of them
     TransposedView transposed;
     int64_t begin, end; // rows of the matrix
     bool isStored;      // rows are runs of the tensors
@@ -57,6 +56,7 @@ private:
   struct Place {
     const Source *source;
     int64_t tensor, index;
+    const OpenTensor &open() const { return *source->tensors[static_cast<size_t>(tensor)]; }
   };
   Place placeOf(int64_t row) const;
   // The row of the whole weight that is row `row` of what is taken.
@@ -67,11 +67,10 @@ private:
   // How many of `rows` from the first on, which is none below 0, follow each other in one source.
   size_t runLength(std::span<const int64_t> rows) const;
   Status readRun(int64_t row, int64_t count, float *out) const;
-  Status readTransposed(const Source &source, const std::string &tensor, int64_t row, int64_t count, float *out) const;
+  Status readTransposed(const Source &source, const OpenTensor &tensor, int64_t row, int64_t count, float *out) const;
   void finish(const Source &source, std::span<float> values) const;
   Status addSource(const WeightSource &source, const TensorReader &tensors, size_t rank);
 
-  const TensorReader *tensors_ = nullptr;
   std::string name_;
   std::vector<Source> sources_;
   int64_t numStacked_ = 1, rowsPerMatrix_ = 0, rowLength_ = 0; // of the whole weight

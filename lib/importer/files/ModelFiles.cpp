@@ -125,6 +125,20 @@ StatusOr<std::span<const uint8_t>> ModelFiles::bytes(const ModelTensor &tensor) 
   return mapped->bytes().subspan(tensor.offset, tensor.bytes);
 }
 
+void ModelFiles::release(const ModelTensor &tensor) const {
+  std::lock_guard lock(state_->mutex);
+  if (const auto &mapped = state_->maps[tensor.file])
+    mapped->dropPages(tensor.offset, tensor.bytes);
+}
+
+Status ModelFiles::checkUnchanged() const {
+  std::lock_guard lock(state_->mutex);
+  for (const auto &mapped : state_->maps)
+    if (mapped)
+      LLMC_RETURN_IF_ERROR(mapped->checkUnchanged());
+  return {};
+}
+
 Status ModelFiles::readRows(const ModelTensor &tensor, uint64_t firstRow, uint64_t numRows,
                             std::span<float> out) const {
   std::string which = "tensor " + inQuotes(tensor.name);

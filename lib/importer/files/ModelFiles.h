@@ -67,6 +67,10 @@ public:
   // The stored bytes of a tensor of this model, valid as long as the ModelFiles. Any thread may ask. An error when the
   // file was cut or replaced since it was opened; one that shrinks later, while the bytes are being read, faults.
   StatusOr<std::span<const uint8_t>> bytes(const ModelTensor &tensor) const;
+  // Gives memory that holds a tensor's bytes back; they are read again when they are wanted.
+  void release(const ModelTensor &tensor) const;
+  // An error when a file of which bytes were asked for was cut or replaced since it was opened.
+  Status checkUnchanged() const;
   // Rows [firstRow, firstRow + numRows) as float32, numRows * rowValues() of them.
   Status readRows(const ModelTensor &tensor, uint64_t firstRow, uint64_t numRows, std::span<float> out) const;
 

@@ -16,42 +16,45 @@ class MemoryTensors : public TensorReader {
 public:
   void addFloats(const std::string &name, std::vector<int64_t> shape, std::vector<float> values,
                  TensorType type = TensorType::F32) {
-    tensors_[name] = {{std::move(shape), type}, std::move(values), {}};
+    addBlocks(name, std::move(shape), type, {}, std::move(values));
   }
   void addBlocks(const std::string &name, std::vector<int64_t> shape, TensorType type, std::vector<uint8_t> bytes,
                  std::vector<float> values) {
-    tensors_[name] = {{std::move(shape), type}, std::move(values), std::move(bytes)};
+    tensors_[name] =
+        std::make_shared<const Tensor>(TensorInfo{std::move(shape), type}, std::move(values), std::move(bytes));
   }
 
-  StatusOr<TensorInfo> info(const std::string &name) const override {
+  StatusOr<std::shared_ptr<const OpenTensor>> open(const std::string &name) const override {
     auto found = tensors_.find(name);
     if (found == tensors_.end())
       return Status::error("no tensor '" + name + "'");
-    return found->second.info;
-  }
-  Status readValues(const std::string &name, int64_t first, int64_t count, float *out) const override {
-    const Tensor &tensor = tensors_.at(name);
-    EXPECT_LE(first + count, static_cast<int64_t>(tensor.values.size()));
-    std::copy_n(tensor.values.begin() + first, count, out);
-    return {};
-  }
-  Status readBlocks(const std::string &name, int64_t first, int64_t count, std::span<uint8_t> out) const override {
-    const Tensor &tensor = tensors_.at(name);
-    const TensorTypeInfo &type = infoOf(tensor.info.type);
-    if (static_cast<int64_t>(out.size()) != count / type.blockValues * type.blockBytes)
-      return Status::error("asked for " + std::to_string(out.size()) + " bytes of " + std::to_string(count) +
-                           " values");
-    std::copy_n(tensor.bytes.begin() + first / type.blockValues * type.blockBytes, out.size(), out.begin());
-    return {};
+    return std::shared_ptr<const OpenTensor>(found->second);
   }
 
 private:
-  struct Tensor {
-    TensorInfo info;
-    std::vector<float> values;
-    std::vector<uint8_t> bytes;
+  class Tensor : public OpenTensor {
+  public:
+    Tensor(TensorInfo info, std::vector<float> values, std::vector<uint8_t> bytes)
+        : OpenTensor(std::move(info)), values_(std::move(values)), bytes_(std::move(bytes)) {}
+    Status readValues(int64_t first, int64_t count, float *out) const override {
+      EXPECT_LE(first + count, static_cast<int64_t>(values_.size()));
+      std::copy_n(values_.begin() + first, count, out);
+      return {};
+    }
+    Status readBlocks(int64_t first, int64_t count, std::span<uint8_t> out) const override {
+      const TensorTypeInfo &type = infoOf(info().type);
+      if (static_cast<int64_t>(out.size()) != count / type.blockValues * type.blockBytes)
+        return Status::error("asked for " + std::to_string(out.size()) + " bytes of " + std::to_string(count) +
+                             " values");
+      std::copy_n(bytes_.begin() + first / type.blockValues * type.blockBytes, out.size(), out.begin());
+      return {};
+    }
+
+  private:
+    std::vector<float> values_;
+    std::vector<uint8_t> bytes_;
   };
-  std::map<std::string, Tensor> tensors_;
+  std::map<std::string, std::shared_ptr<const Tensor>> tensors_;
 };
 
 // Values that differ everywhere, of the size of weights.

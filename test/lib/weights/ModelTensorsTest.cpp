@@ -8,6 +8,8 @@ using namespace llmc;
 using namespace llmc::test;
 
 namespace {
+using Opened = std::shared_ptr<const OpenTensor>;
+
 // "m" F32 [3, 2] = 0..5, "v" BF16 [2] = {1, -2}, "s" F32 [] = 7.
 std::string writeModel() {
   std::string folder = testing::TempDir() + "/model-tensors";
@@ -32,48 +34,50 @@ TEST(ModelTensors, ValuesInTheOrderOfTheShape) {
   StatusOr<ModelFiles> files = ModelFiles::open(writeModel());
   ASSERT_TRUE(files.ok()) << files.status().message();
   ModelTensors tensors(*files);
-  StatusOr<TensorInfo> matrix = tensors.info("m"), vector = tensors.info("v"), scalar = tensors.info("s");
+  StatusOr<Opened> matrix = tensors.open("m"), vector = tensors.open("v"), scalar = tensors.open("s");
   ASSERT_TRUE(matrix.ok() && vector.ok() && scalar.ok());
-  EXPECT_EQ(matrix->shape, (std::vector<int64_t>{3, 2}));
-  EXPECT_EQ(vector->type, TensorType::BF16);
-  EXPECT_EQ(scalar->shape, (std::vector<int64_t>{1}));
+  EXPECT_EQ((*matrix)->info().shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ((*vector)->info().type, TensorType::BF16);
+  EXPECT_EQ((*scalar)->info().shape, (std::vector<int64_t>{1}));
   float rows[4];
-  ASSERT_TRUE(tensors.readValues("m", 2, 4, rows).ok());
+  ASSERT_TRUE((*matrix)->readValues(2, 4, rows).ok());
   EXPECT_EQ(std::vector<float>(rows, rows + 4), (std::vector<float>{2, 3, 4, 5}));
-  ASSERT_TRUE(tensors.readValues("v", 1, 1, rows).ok());
+  ASSERT_TRUE((*vector)->readValues(1, 1, rows).ok());
   EXPECT_EQ(rows[0], -2.0f);
-  EXPECT_NE(tensors.info("x").status().message().find("tensor 'x' is not in "), std::string::npos);
+  EXPECT_NE(tensors.open("x").status().message().find("tensor 'x' is not in "), std::string::npos);
 }
 
 TEST(ModelTensors, BlocksAreTheStoredBytes) {
   StatusOr<ModelFiles> files = ModelFiles::open(writeModel());
   ASSERT_TRUE(files.ok()) << files.status().message();
   ModelTensors tensors(*files);
+  StatusOr<Opened> matrix = tensors.open("m");
+  ASSERT_TRUE(matrix.ok()) << matrix.status().message();
   std::vector<uint8_t> bytes(8);
-  ASSERT_TRUE(tensors.readBlocks("m", 4, 2, bytes).ok());
+  ASSERT_TRUE((*matrix)->readBlocks(4, 2, bytes).ok());
   float row[2];
   std::memcpy(row, bytes.data(), 8);
   EXPECT_EQ(row[1], 5.0f);
-  EXPECT_EQ(tensors.readBlocks("m", 6, 2, bytes).message(), "tensor 'm': has 24 bytes, 8 from byte 24 are asked for");
-  EXPECT_FALSE(tensors.readBlocks("m", 0, 4, bytes).ok()); // 16 bytes
+  EXPECT_EQ((*matrix)->readBlocks(6, 2, bytes).message(), "tensor 'm': has 24 bytes, 8 from byte 24 are asked for");
+  EXPECT_FALSE((*matrix)->readBlocks(0, 4, bytes).ok()); // 16 bytes
 }
 
 TEST(ModelTensors, ConstantsAreInNoFile) {
   StatusOr<ModelFiles> files = ModelFiles::open(writeModel());
   ASSERT_TRUE(files.ok()) << files.status().message();
   ModelTensors tensors(*files);
-  EXPECT_EQ(tensors.info("constant [0.5,0.25] 1")->shape, (std::vector<int64_t>{2}));
-  StatusOr<TensorInfo> info = tensors.info("constant [1,0] 3");
-  ASSERT_TRUE(info.ok()) << info.status().message();
-  EXPECT_EQ(info->shape, (std::vector<int64_t>{3, 2}));
-  EXPECT_EQ(info->type, TensorType::F32);
+  EXPECT_EQ((*tensors.open("constant [0.5,0.25] 1"))->info().shape, (std::vector<int64_t>{2}));
+  StatusOr<Opened> constant = tensors.open("constant [1,0] 3");
+  ASSERT_TRUE(constant.ok()) << constant.status().message();
+  EXPECT_EQ((*constant)->info().shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ((*constant)->info().type, TensorType::F32);
   float values[3];
-  ASSERT_TRUE(tensors.readValues("constant [1,0] 3", 2, 3, values).ok());
+  ASSERT_TRUE((*constant)->readValues(2, 3, values).ok());
   EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{1, 0, 1}));
   std::vector<uint8_t> bytes(4);
-  ASSERT_TRUE(tensors.readBlocks("constant [1,0] 3", 4, 1, bytes).ok());
+  ASSERT_TRUE((*constant)->readBlocks(4, 1, bytes).ok());
   std::memcpy(values, bytes.data(), 4);
   EXPECT_EQ(values[0], 1.0f);
   for (const char *bad : {"constant [1,0]", "constant 1 0", "constant [] 1", "constant [1] 0", "constant "})
-    EXPECT_FALSE(tensors.info(bad).ok()) << bad;
+    EXPECT_FALSE(tensors.open(bad).ok()) << bad;
 }

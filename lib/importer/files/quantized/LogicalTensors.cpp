@@ -71,18 +71,23 @@ const LogicalTensor *LogicalTensors::find(std::string_view name) const {
   return it != tensors_.end() && it->name == name ? &*it : nullptr;
 }
 
-Status readLogical(const ModelFiles &files, const LogicalTensor &tensor, uint64_t first, std::span<float> out) {
+StatusOr<LogicalReader> LogicalReader::open(const ModelFiles &files, const LogicalTensor &tensor) {
+  LogicalReader reader;
+  reader.type_ = tensor.type;
   if (tensor.quantized) {
-    LLMC_ASSIGN_OR_RETURN(QuantizedReader reader, QuantizedReader::open(*tensor.quantized, files));
-    return reader.read(first, out);
+    LLMC_ASSIGN_OR_RETURN(reader.quantized_, QuantizedReader::open(*tensor.quantized, files));
+  } else {
+    LLMC_ASSIGN_OR_RETURN(reader.stored_, files.bytes(*tensor.plain));
   }
-  LLMC_ASSIGN_OR_RETURN(std::span<const uint8_t> stored, files.bytes(*tensor.plain));
-  return dequantizeAny(tensor.type, stored, first, out);
+  return reader;
 }
 
-Status readLogicalBlocks(const ModelFiles &files, const LogicalTensor &tensor, uint64_t first, uint64_t count,
-                         std::span<uint8_t> out) {
-  const TensorTypeInfo &type = infoOf(tensor.type);
+Status LogicalReader::read(uint64_t first, std::span<float> out) const {
+  return quantized_ ? quantized_->read(first, out) : dequantizeAny(type_, stored_, first, out);
+}
+
+Status LogicalReader::readBlocks(uint64_t first, uint64_t count, std::span<uint8_t> out) const {
+  const TensorTypeInfo &type = infoOf(type_);
   if (first % type.blockValues != 0 || count % type.blockValues != 0)
     return Status::error("elements " + std::to_string(first) + " to " + std::to_string(first + count) +
                          " are no whole " + std::string(type.name) + " blocks of " + std::to_string(type.blockValues));
@@ -90,17 +95,35 @@ Status readLogicalBlocks(const ModelFiles &files, const LogicalTensor &tensor, u
   if (out.size() != size)
     return Status::error(std::to_string(count) + " elements take " + std::to_string(size) +
                          " bytes, there is room for " + std::to_string(out.size()));
-  if (tensor.quantized) {
-    LLMC_ASSIGN_OR_RETURN(QuantizedReader reader, QuantizedReader::open(*tensor.quantized, files));
-    return reader.readCodes(first / type.blockValues, out);
-  }
-  LLMC_ASSIGN_OR_RETURN(std::span<const uint8_t> stored, files.bytes(*tensor.plain));
+  if (quantized_)
+    return quantized_->readCodes(first / type.blockValues, out);
   uint64_t begin = first / type.blockValues * type.blockBytes;
-  if (begin > stored.size() || size > stored.size() - begin)
-    return Status::error("has " + std::to_string(stored.size()) + " bytes, " + std::to_string(size) + " from byte " +
+  if (begin > stored_.size() || size > stored_.size() - begin)
+    return Status::error("has " + std::to_string(stored_.size()) + " bytes, " + std::to_string(size) + " from byte " +
                          std::to_string(begin) + " are asked for");
-  std::copy_n(stored.begin() + static_cast<int64_t>(begin), size, out.begin());
+  std::copy_n(stored_.begin() + static_cast<int64_t>(begin), size, out.begin());
   return {};
+}
+
+Status readLogical(const ModelFiles &files, const LogicalTensor &tensor, uint64_t first, std::span<float> out) {
+  LLMC_ASSIGN_OR_RETURN(LogicalReader reader, LogicalReader::open(files, tensor));
+  return reader.read(first, out);
+}
+
+Status readLogicalBlocks(const ModelFiles &files, const LogicalTensor &tensor, uint64_t first, uint64_t count,
+                         std::span<uint8_t> out) {
+  LLMC_ASSIGN_OR_RETURN(LogicalReader reader, LogicalReader::open(files, tensor));
+  return reader.readBlocks(first, count, out);
+}
+
+void releaseLogical(const ModelFiles &files, const LogicalTensor &tensor) {
+  if (tensor.plain)
+    return files.release(*tensor.plain);
+  const QuantizedTensor &parts = *tensor.quantized;
+  files.release(parts.codes);
+  for (const std::optional<ModelTensor> *part : {&parts.scales, &parts.zeros, &parts.factor, &parts.groupIndex})
+    if (*part)
+      files.release(**part);
 }
 
 std::optional<TensorType> quantizedType(std::string_view format) {

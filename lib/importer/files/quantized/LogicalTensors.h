@@ -32,11 +32,30 @@ private:
   std::vector<LogicalTensor> tensors_;
 };
 
-// Elements [first, first + out.size()) in the order in which they are stored, as float32.
+// The numbers of one parameter, where its bytes lie in the files.
+class LogicalReader {
+public:
+  // Fails where a file that holds some of it has changed. `tensor` and `files` must outlive the reader.
+  static StatusOr<LogicalReader> open(const ModelFiles &files, const LogicalTensor &tensor);
+
+  // Elements [first, first + out.size()) in the order in which they are stored, as float32.
+  Status read(uint64_t first, std::span<float> out) const;
+  // The bytes of elements [first, first + count), whole blocks of the tensor's type.
+  Status readBlocks(uint64_t first, uint64_t count, std::span<uint8_t> out) const;
+
+private:
+  TensorType type_ = TensorType::F32;
+  std::span<const uint8_t> stored_; // of a plain tensor
+  std::optional<QuantizedReader> quantized_;
+};
+
+// For callers with one question.
 Status readLogical(const ModelFiles &files, const LogicalTensor &tensor, uint64_t first, std::span<float> out);
-// The bytes of elements [first, first + count), whole blocks of the tensor's type.
 Status readLogicalBlocks(const ModelFiles &files, const LogicalTensor &tensor, uint64_t first, uint64_t count,
                          std::span<uint8_t> out);
+
+// Memory that holds the bytes of the tensor may be given back.
+void releaseLogical(const ModelFiles &files, const LogicalTensor &tensor);
 
 // What a format that several tensors make up ("INT4 group 32 (BF16 scales)") is as a type, or nothing.
 std::optional<TensorType> quantizedType(std::string_view format);
