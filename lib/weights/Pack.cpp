@@ -17,7 +17,7 @@ namespace {
 class TilePacker {
 public:
   TilePacker(const WeightReader &reader, const PackedLayout &layout) : reader_(reader), layout_(layout) {}
-  Status pack(int64_t tile, std::vector<uint8_t> &out) const;
+  Status pack(int64_t tile, uint8_t *out) const;
 
 private:
   // The rows of one tile: as f32, and for places whose stored blocks are moved, those blocks.
@@ -29,6 +29,7 @@ private:
   };
   StatusOr<Rows> read(int64_t tile) const;
   Status readStored(Rows &rows, int64_t tile) const;
+  Status packPlain(uint8_t *out) const;
   void packF32(const Rows &rows, uint8_t *out) const;
   void packBf16(const Rows &rows, uint8_t *out) const;
   Status packBlocks(const Rows &rows, uint8_t *out) const;
@@ -89,27 +90,29 @@ StatusOr<TilePacker::Rows> TilePacker::read(int64_t tile) const {
   return rows;
 }
 
-Status TilePacker::pack(int64_t tile, std::vector<uint8_t> &out) const {
+Status TilePacker::pack(int64_t tile, uint8_t *out) const {
+  if (layout_.form == WeightForm::Plain)
+    return packPlain(out);
   StatusOr<Rows> rows = read(tile);
   if (!rows.ok())
     return rows.status();
-  out.resize(static_cast<size_t>(*layout_.tileBytes().value()));
   if (layout_.isQuantized())
-    return packBlocks(*rows, out.data());
+    return packBlocks(*rows, out);
   if (layout_.form == WeightForm::BF16)
-    packBf16(*rows, out.data());
+    packBf16(*rows, out);
   else
-    packF32(*rows, out.data());
+    packF32(*rows, out);
   return {};
 }
 
-// All of it is one piece: a vector, or a list of them one behind the other, zero in what fills it up.
-Status packPlain(const WeightReader &reader, const PackedLayout &layout, const ByteSink &sink) {
-  std::vector<int64_t> rows(static_cast<size_t>(reader.numRows()));
+// All of it is one tile: a vector, or a list of them one behind the other, zero in what fills it up.
+Status TilePacker::packPlain(uint8_t *out) const {
+  std::vector<int64_t> rows(static_cast<size_t>(reader_.numRows()));
   std::iota(rows.begin(), rows.end(), 0);
-  std::vector<float> values(static_cast<size_t>(layout.paddedTile()));
-  LLMC_RETURN_IF_ERROR(reader.readRows(rows, values.data()));
-  return sink({reinterpret_cast<const uint8_t *>(values.data()), values.size() * sizeof(float)});
+  std::vector<float> values(static_cast<size_t>(layout_.paddedTile()));
+  LLMC_RETURN_IF_ERROR(reader_.readRows(rows, values.data()));
+  std::memcpy(out, values.data(), values.size() * sizeof(float));
+  return {};
 }
 
 // A panel is a transposition [NP][K] -> [K][NP]; `chunk` of K at a time keeps the written lines in the first-level
@@ -197,10 +200,29 @@ Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uin
   return {};
 }
 
-} // namespace
+// Tiles that are packed together: few of large ones, many of small ones.
+constexpr uint64_t pieceBytes = 256 << 10;
 
-Status packWeight(const WeightRecipe &recipe, const PackedLayout &layout, const TensorReader &tensors,
-                  const ByteSink &sink, int threads) {
+// A part whose tensors are open, as pieces of tiles.
+struct OpenPart {
+  WeightReader reader;
+  const PackedLayout *layout;
+  int64_t numTiles, tilesPerPiece;
+  size_t tileBytes;
+  int64_t numPieces() const { return (numTiles + tilesPerPiece - 1) / tilesPerPiece; }
+  Status pack(int64_t piece, std::vector<uint8_t> &out) const;
+};
+
+Status OpenPart::pack(int64_t piece, std::vector<uint8_t> &out) const {
+  TilePacker packer(reader, *layout);
+  int64_t first = piece * tilesPerPiece, count = std::min(tilesPerPiece, numTiles - first);
+  out.resize(static_cast<size_t>(count) * tileBytes);
+  for (int64_t i = 0; i < count; ++i)
+    LLMC_RETURN_IF_ERROR(packer.pack(first + i, out.data() + static_cast<size_t>(i) * tileBytes));
+  return {};
+}
+
+StatusOr<OpenPart> openPart(const WeightRecipe &recipe, const PackedLayout &layout, const TensorReader &tensors) {
   LLMC_RETURN_IF_ERROR(checkLayout(layout).inside("weight '" + recipe.name + "'"));
   LLMC_ASSIGN_OR_RETURN(WeightReader reader, WeightReader::open(recipe, tensors));
   bool isPlain = layout.form == WeightForm::Plain;
@@ -210,12 +232,40 @@ Status packWeight(const WeightRecipe &recipe, const PackedLayout &layout, const 
     return Status::error("weight '" + recipe.name + "' is [" + std::to_string(rows) + ", " + std::to_string(length) +
                          "], but its layout is of [" + std::to_string(layout.stacked * layout.n) + ", " +
                          std::to_string(layout.k) + "]");
-  if (isPlain)
-    return packPlain(reader, layout, sink);
-  TilePacker packer(reader, layout);
+  uint64_t tileBytes =
+      isPlain ? static_cast<uint64_t>(layout.paddedTile()) * sizeof(float) : *layout.tileBytes().value();
+  int64_t numTiles = isPlain ? 1 : layout.stacked * layout.numTiles();
+  auto tilesPerPiece = static_cast<int64_t>(std::max<uint64_t>(1, pieceBytes / tileBytes));
+  return OpenPart{std::move(reader), &layout, numTiles, tilesPerPiece, static_cast<size_t>(tileBytes)};
+}
+
+} // namespace
+
+Status packWeights(std::span<const WeightPart> parts, const TensorReader &tensors, int threads) {
+  std::vector<OpenPart> open;
+  std::vector<int64_t> ends; // of the pieces of each part
+  for (const WeightPart &part : parts) {
+    LLMC_ASSIGN_OR_RETURN(OpenPart opened, openPart(part.recipe, part.layout, tensors));
+    ends.push_back((ends.empty() ? 0 : ends.back()) + opened.numPieces());
+    open.push_back(std::move(opened));
+  }
+  auto partOf = [&](int64_t piece) {
+    return static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), piece) - ends.begin());
+  };
+  int64_t consumed = 0;
   return runInOrder(
-      layout.stacked * layout.numTiles(), threads,
-      [&](int64_t tile, std::vector<uint8_t> &out) { return packer.pack(tile, out); }, sink);
+      ends.empty() ? 0 : ends.back(), threads,
+      [&](int64_t piece, std::vector<uint8_t> &out) {
+        size_t part = partOf(piece);
+        return open[part].pack(piece - (ends[part] - open[part].numPieces()), out);
+      },
+      [&](std::span<const uint8_t> bytes) { return parts[partOf(consumed++)].sink(bytes); });
+}
+
+Status packWeight(const WeightRecipe &recipe, const PackedLayout &layout, const TensorReader &tensors,
+                  const ByteSink &sink, int threads) {
+  const WeightPart part{recipe, layout, sink};
+  return packWeights({&part, 1}, tensors, threads);
 }
 
 } // namespace llmc

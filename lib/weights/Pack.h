@@ -9,9 +9,19 @@ namespace llmc {
 // Takes the packed bytes in order; pieces are whole tiles.
 using ByteSink = std::function<Status(std::span<const uint8_t>)>;
 
-// Streams layout.bytes() bytes into `sink`, which runs on the caller's thread. The bytes do not depend on `threads`.
-// Holds up to two tiles per thread, packed, and one as f32. Stored blocks that the form can hold (BlockCodecs.h) are
-// moved as they are unless the recipe adds something; everything else passes through f32.
+// One rank's part of a weight, and where its bytes go.
+struct WeightPart {
+  const WeightRecipe &recipe;
+  const PackedLayout &layout;
+  ByteSink sink;
+};
+
+// Streams layout.bytes() bytes of part after part into their sinks, which run on the caller's thread. The bytes do not
+// depend on `threads`. Holds up to two pieces per thread, packed (a tile, or several that make 256 KiB), and a tile
+// as f32. Stored blocks that the form can hold (BlockCodecs.h) are moved as they are unless the recipe adds something;
+// everything else passes through f32.
+Status packWeights(std::span<const WeightPart> parts, const TensorReader &tensors, int threads = 1);
+// The same for one.
 Status packWeight(const WeightRecipe &recipe, const PackedLayout &layout, const TensorReader &tensors,
                   const ByteSink &sink, int threads = 1);
 

@@ -285,6 +285,32 @@ TEST(Pack, BytesDoNotDependOnThreads) {
   }
 }
 
+// The parts of two ranks, of which one is many pieces and one less than a piece: rows 0..1999 and 2000..2009.
+TEST(Pack, PartsGoToTheirOwnSinksInOrder) {
+  MemoryTensors tensors;
+  tensors.addFloats("t", {2010, 130}, gaussian(2010 * 130, 5));
+  WeightRecipe first = recipeOfTensors({2010, 130}, {"t"}), second = first;
+  first.taken = {{{0, 2000}}, {{0, 130}}};
+  second.taken = {{{2000, 2010}}, {{0, 130}}};
+  const PackedLayout layouts[] = {matrixLayout(2000, 130, WeightForm::F32, 16),
+                                  matrixLayout(10, 130, WeightForm::F32, 16)};
+  ASSERT_GT(*layouts[0].bytes().value(), 3u << 18);
+  for (int threads : {1, 3}) {
+    std::vector<uint8_t> packed[2];
+    auto into = [](std::vector<uint8_t> &bytes) {
+      return [&](std::span<const uint8_t> piece) {
+        bytes.insert(bytes.end(), piece.begin(), piece.end());
+        return Status();
+      };
+    };
+    const WeightPart parts[] = {{first, layouts[0], into(packed[0])}, {second, layouts[1], into(packed[1])}};
+    Status status = packWeights(parts, tensors, threads);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(packed[0], *packToBytes(first, layouts[0], tensors));
+    EXPECT_EQ(packed[1], *packToBytes(second, layouts[1], tensors));
+  }
+}
+
 TEST(Pack, FailuresNameTheWeight) {
   MemoryTensors tensors;
   tensors.addFloats("t", {8, 4}, counting(32));
