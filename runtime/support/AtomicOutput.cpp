@@ -27,8 +27,13 @@ struct AtomicOutputState {
   std::atomic<uint64_t> writtenBytes = 0;
   std::atomic<int> openFiles = 0;
   std::atomic<bool> failed = false;
-  int lockFd = -1;
+  int lockFd = -1, notesFd = -1;
   bool committed = false;
+  // Folders with a key.
+  std::string key;
+  bool continued = false, discardedOther = false;
+  std::vector<std::string> notes;
+  std::set<std::string> names; // of the files that were opened
 
   ~AtomicOutputState();
   Status fail(int error);
@@ -38,6 +43,9 @@ struct AtomicOutputState {
 namespace {
 
 constexpr std::string_view temporaryInfix = ".llmc-tmp-";
+// In a folder with a key: that, and a line for each note.
+constexpr char notesFile[] = "unfinished";
+constexpr uint64_t mostNoteBytes = 64u << 20;
 
 // Every output that is being written; guarded by the mutex.
 std::mutex liveMutex;
@@ -84,18 +92,58 @@ int lockTemporary(const std::string &path) {
   return -1;
 }
 
-// Removes the temporaries of `target` that no living process holds.
-void removeStale(const std::string &target) {
-  std::string prefix = "." + nameOf(target) + std::string(temporaryInfix);
+// The key and the notes in a folder; empty where there are none. A line without an end was cut.
+std::vector<std::string> linesOf(const std::string &folder) {
+  std::vector<std::string> lines;
+  StatusOr<std::string> text = readFile(folder + "/" + notesFile, mostNoteBytes);
+  if (!text.ok())
+    return lines;
+  for (size_t at = 0, end; (end = text->find('\n', at)) != std::string::npos; at = end + 1)
+    lines.push_back(text->substr(at, end - at));
+  return lines;
+}
+
+// Writes them anew, without what was cut.
+Status keepNotes(AtomicOutputState &state) {
+  std::string text = state.key + "\n";
+  for (const std::string &line : state.notes)
+    text += line + "\n";
+  const std::string path = state.temporary + "/" + notesFile;
+  state.names.insert(notesFile);
+  state.notesFd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (state.notesFd < 0 || ::write(state.notesFd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return state.fail(errno);
+  return {};
+}
+
+void setTemporary(AtomicOutputState &state, std::string path, int lockFd) {
+  std::lock_guard lock(liveMutex);
+  state.temporary = std::move(path);
+  state.lockFd = lockFd;
+  liveOutputs().insert(&state);
+}
+
+// Removes the temporaries of the target that no living process holds, but for one of the same key.
+void takeOrRemoveStale(AtomicOutputState &state) {
+  std::string prefix = "." + nameOf(state.target) + std::string(temporaryInfix);
   std::error_code error;
-  for (fs::directory_iterator it(parentOf(target), error), end; !error && it != end; it.increment(error)) {
+  for (fs::directory_iterator it(parentOf(state.target), error), end; !error && it != end; it.increment(error)) {
     std::string path = it->path().string();
     if (!it->path().filename().string().starts_with(prefix))
       continue;
-    if (int fd = lockTemporary(path); fd >= 0) {
-      removeTree(path);
-      ::close(fd);
+    int fd = lockTemporary(path);
+    if (fd < 0)
+      continue;
+    std::vector<std::string> lines = linesOf(path);
+    if (!state.continued && !state.key.empty() && !lines.empty() && lines.front() == state.key) {
+      state.continued = true;
+      state.notes.assign(lines.begin() + 1, lines.end());
+      setTemporary(state, std::move(path), fd);
+      continue;
     }
+    state.discardedOther |= !lines.empty();
+    removeTree(path);
+    ::close(fd);
   }
 }
 
@@ -116,12 +164,10 @@ Status makeTemporary(AtomicOutputState &state, Kind kind) {
       return cannotWrite(state.target, std::strerror(errno));
     if (kind == Kind::File)
       ::close(made);
-    state.lockFd = lockTemporary(path);
-    if (state.lockFd < 0)
+    int lockFd = lockTemporary(path);
+    if (lockFd < 0)
       continue;
-    state.temporary = path;
-    std::lock_guard lock(liveMutex);
-    liveOutputs().insert(&state);
+    setTemporary(state, std::move(path), lockFd);
     return {};
   }
   return cannotWrite(state.target, "no free temporary name beside it");
@@ -202,11 +248,12 @@ Status renameFolder(const AtomicOutputState &state) {
 }
 
 StatusOr<std::shared_ptr<AtomicOutputState>> begin(const std::string &path, const std::string &marker,
-                                                   uint64_t expectedBytes, Kind kind) {
+                                                   uint64_t expectedBytes, Kind kind, const std::string &key = "") {
   auto state = std::make_shared<AtomicOutputState>();
   state->target = withoutTrailingSlashes(path);
   state->marker = marker;
   state->expectedBytes = expectedBytes;
+  state->key = key;
   std::string name = nameOf(state->target);
   if (name.empty() || name == "." || name == ".." || name == "/" || path.find('\0') != std::string::npos)
     return cannotWrite(path.c_str(), "not the name of a file or folder");
@@ -214,8 +261,11 @@ StatusOr<std::shared_ptr<AtomicOutputState>> begin(const std::string &path, cons
     return cannotWrite(path, "there is no folder '" + parentOf(state->target) + "'");
   if (kind == Kind::Folder)
     LLMC_RETURN_IF_ERROR(checkReplaceable(state->target, marker));
-  removeStale(state->target);
-  LLMC_RETURN_IF_ERROR(makeTemporary(*state, kind));
+  takeOrRemoveStale(*state);
+  if (!state->continued)
+    LLMC_RETURN_IF_ERROR(makeTemporary(*state, kind));
+  if (!key.empty())
+    LLMC_RETURN_IF_ERROR(keepNotes(*state));
   return state;
 }
 
@@ -227,6 +277,21 @@ Status notCommittable(const AtomicOutputState &state) {
   if (state.openFiles != 0)
     return cannotWrite(state.target, std::to_string(state.openFiles) + " of its files are still open");
   return {};
+}
+
+// Files of a continued folder that its second writer has no use for.
+Status removeForgotten(const AtomicOutputState &state) {
+  std::error_code error;
+  if (!state.continued)
+    return {};
+  std::vector<fs::path> forgotten;
+  for (fs::recursive_directory_iterator it(state.temporary, error), end; !error && it != end; it.increment(error))
+    if (!it->is_directory() && !state.names.count(it->path().lexically_relative(state.temporary).string()))
+      forgotten.push_back(it->path());
+  for (const fs::path &path : forgotten)
+    if (!error)
+      fs::remove(path, error);
+  return error ? cannotWrite(state.target, error.message()) : Status();
 }
 
 // A name inside the folder: relative, without '..'.
@@ -243,8 +308,9 @@ bool staysInside(const std::string &name) {
 
 AtomicOutputState::~AtomicOutputState() {
   discard();
-  if (lockFd >= 0)
-    ::close(lockFd);
+  for (int fd : {notesFd, lockFd})
+    if (fd >= 0)
+      ::close(fd);
 }
 
 // Removes the temporary: an unfinished one, or the artifact that was replaced.
@@ -325,8 +391,9 @@ Status OutputFile::close() {
 }
 
 StatusOr<AtomicFolder> AtomicFolder::create(const std::string &target, const std::string &marker,
-                                            uint64_t expectedBytes) {
-  LLMC_ASSIGN_OR_RETURN(std::shared_ptr<AtomicOutputState> state, begin(target, marker, expectedBytes, Kind::Folder));
+                                            uint64_t expectedBytes, const std::string &key) {
+  LLMC_ASSIGN_OR_RETURN(std::shared_ptr<AtomicOutputState> state,
+                        begin(target, marker, expectedBytes, Kind::Folder, key));
   return AtomicFolder(std::move(state));
 }
 
@@ -349,12 +416,39 @@ StatusOr<OutputFile> AtomicFolder::openFile(const std::string &name) {
   fs::create_directories(parentOf(path), error);
   if (error)
     return state_->fail(error.value());
-  int fd = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (fd < 0 && errno == EEXIST)
+  if (!state_->names.insert(name).second)
     return cannotWrite(state_->target, "'" + name + "' is written twice");
+  int fd =
+      ::open(path.c_str(), O_CREAT | (state_->continued ? O_TRUNC : O_EXCL) | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd < 0)
     return state_->fail(errno);
   return OutputFile(state_, std::move(path), fd);
+}
+
+StatusOr<OutputFile> AtomicFolder::continueFile(const std::string &name, uint64_t bytes) {
+  if (!state_->continued || !staysInside(name) || !state_->names.insert(name).second)
+    return cannotWrite(state_->target, "'" + std::string(name.c_str()) + "' is no file to continue");
+  std::string path = state_->temporary + "/" + name;
+  int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0)
+    return state_->fail(errno);
+  OutputFile file(state_, std::move(path), fd);
+  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+    return state_->fail(errno);
+  file.end_ = bytes;
+  state_->writtenBytes += bytes;
+  return file;
+}
+
+bool AtomicFolder::continued() const { return state_->continued; }
+bool AtomicFolder::discardedOther() const { return state_->discardedOther; }
+const std::vector<std::string> &AtomicFolder::notes() const { return state_->notes; }
+
+Status AtomicFolder::note(const std::string &line) {
+  const std::string text = line + "\n";
+  if (::write(state_->notesFd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return state_->fail(errno);
+  return {};
 }
 
 Status AtomicFolder::writeFile(const std::string &name, std::span<const uint8_t> bytes) {
@@ -369,7 +463,10 @@ Status AtomicFolder::writeFile(const std::string &name, std::string_view text) {
 
 Status AtomicFolder::commit() {
   LLMC_RETURN_IF_ERROR(notCommittable(*state_));
+  LLMC_RETURN_IF_ERROR(removeForgotten(*state_));
   LLMC_RETURN_IF_ERROR(syncTree(state_->target, state_->temporary));
+  if (!state_->key.empty()) // only now: a large folder is flushed for a while
+    removeTree(state_->temporary + "/" + notesFile);
   LLMC_RETURN_IF_ERROR(renameFolder(*state_));
   state_->committed = true;
   Status synced = syncPath(state_->target, parentOf(state_->target), O_DIRECTORY);

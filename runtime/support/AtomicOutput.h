@@ -1,7 +1,7 @@
 // Output that appears whole or not at all. Everything is written into a temporary sibling, flushed to the disk and
 // renamed over the target; whatever interrupts this leaves the old target, or none. A temporary whose writer died (kill
-// -9, power) is removed by the next writer of the same target. Two writers of one target: each result is whole, the
-// last one stays.
+// -9, power) is removed by the next writer of the same target, or continued by it where both write the same. Two
+// writers of one target: each result is whole, the last one stays.
 #pragma once
 #include "runtime/support/Status.h"
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace llmc {
 
@@ -45,8 +46,12 @@ public:
   // that
   // `-o` with the path of something else destroys nothing). `expectedBytes`, when known, is for the message of a full
   // disk.
-  static StatusOr<AtomicFolder> create(const std::string &target, const std::string &marker,
-                                       uint64_t expectedBytes = 0);
+  //
+  // `key`, one line, says what is written. A temporary whose writer died is continued where that one had the same key:
+  // `continued` tells, `notes` are the lines it noted, `continueFile` opens a file of it. Nobody vouches for their
+  // bytes. Files that are not opened again are not part of the result.
+  static StatusOr<AtomicFolder> create(const std::string &target, const std::string &marker, uint64_t expectedBytes = 0,
+                                       const std::string &key = "");
   AtomicFolder(AtomicFolder &&) noexcept = default;
   AtomicFolder &operator=(AtomicFolder &&) = delete;
   // Removes what was written, unless committed.
@@ -55,6 +60,14 @@ public:
   const std::string &temporaryPath() const;
   // `name` may hold one or more folders ("rank-0/weights.bin"); they are made.
   StatusOr<OutputFile> openFile(const std::string &name);
+  // A file of the continued temporary, cut behind its first `bytes` bytes, which it has; append goes on there.
+  StatusOr<OutputFile> continueFile(const std::string &name, uint64_t bytes);
+  bool continued() const;
+  // Whether a temporary of another key was removed.
+  bool discardedOther() const;
+  const std::vector<std::string> &notes() const;
+  // Keeps a line for who continues this one, should its writer die. Of folders with a key.
+  Status note(const std::string &line);
   Status writeFile(const std::string &name, std::span<const uint8_t> bytes);
   Status writeFile(const std::string &name, std::string_view text);
   Status commit();

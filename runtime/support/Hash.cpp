@@ -26,6 +26,7 @@ struct Hasher::State {
 };
 
 Hasher::Hasher() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
+Hasher::Hasher(const Hasher &other) : state_(std::make_unique<State>(*other.state_)) {}
 Hasher::Hasher(Hasher &&) noexcept = default;
 Hasher &Hasher::operator=(Hasher &&) noexcept = default;
 Hasher::~Hasher() = default;

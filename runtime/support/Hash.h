@@ -19,6 +19,7 @@ StatusOr<std::string> hashFileHex(const std::string &path);
 class Hasher {
 public:
   Hasher();
+  Hasher(const Hasher &); // goes on from the same bytes
   Hasher(Hasher &&) noexcept;
   Hasher &operator=(Hasher &&) noexcept;
   ~Hasher();

@@ -3,6 +3,8 @@
 #include "test/runtime/support/TemporaryFolder.h"
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -187,6 +189,56 @@ TEST(AtomicFolder, KilledWritersAreCleanedUpLivingOnesAreNot) {
   ASSERT_TRUE(living->commit().ok());
   EXPECT_EQ(*readFile(target + "/" + marker, 10), "living");
   EXPECT_EQ(here.entries(), 1u);
+}
+
+TEST(AtomicFolder, ContinuesWhatAKilledWriterOfTheSameKeyLeft) {
+  TemporaryFolder here;
+  std::string target = here / "out";
+  auto writeHalf = [&] {
+    ASSERT_EQ(inChild([&] {
+                StatusOr<AtomicFolder> folder = AtomicFolder::create(target, marker, 0, "these inputs");
+                StatusOr<OutputFile> weights = folder->openFile("weights");
+                if (!weights.ok() || !weights->append("0123456789").ok() || !folder->writeFile("forgotten", "x").ok() ||
+                    !folder->writeFile("program", "a longer program").ok() || !folder->note("5 of weights").ok())
+                  return 1;
+                ::raise(SIGKILL);
+                return 2;
+              }),
+              128 + SIGKILL);
+  };
+  writeHalf();
+  // The end of a note that a power cut ate is not a note.
+  for (const auto &entry : std::filesystem::directory_iterator(here.path()))
+    std::ofstream(entry.path() / "unfinished", std::ios::app) << "6 of wei";
+  {
+    StatusOr<AtomicFolder> folder = AtomicFolder::create(target, marker, 0, "these inputs");
+    ASSERT_TRUE(folder.ok()) << folder.status().message();
+    ASSERT_TRUE(folder->continued());
+    EXPECT_EQ(folder->notes(), std::vector<std::string>{"5 of weights"});
+    EXPECT_FALSE(AtomicFolder::create(target, marker, 0, "these inputs")->continued()) << "it is ours now";
+    EXPECT_FALSE(folder->continueFile("../out", 0).ok());
+    StatusOr<OutputFile> weights = folder->continueFile("weights", 5);
+    ASSERT_TRUE(weights.ok()) << weights.status().message();
+    EXPECT_EQ(weights->size(), 5u);
+    ASSERT_TRUE(weights->append("abc").ok());
+    ASSERT_TRUE(weights->close().ok());
+    EXPECT_FALSE(folder->openFile("weights").ok());
+    ASSERT_TRUE(folder->writeFile("program", "short").ok());
+    ASSERT_TRUE(folder->writeFile(marker, "x").ok());
+    ASSERT_TRUE(folder->commit().ok());
+  }
+  EXPECT_EQ(*readFile(target + "/weights", 99), "01234abc");
+  EXPECT_EQ(*readFile(target + "/program", 99), "short");
+  EXPECT_FALSE(fileExists(target + "/forgotten"));
+  EXPECT_FALSE(fileExists(target + "/unfinished"));
+  EXPECT_EQ(here.entries(), 1u);
+
+  writeHalf();
+  StatusOr<AtomicFolder> other = AtomicFolder::create(target, marker, 0, "other inputs");
+  ASSERT_TRUE(other.ok());
+  EXPECT_FALSE(other->continued());
+  EXPECT_TRUE(other->discardedOther());
+  EXPECT_EQ(here.entries(), 2u) << "the target and one temporary";
 }
 
 // Whenever the writer dies, the target is a whole artifact: the first, or one of the writer's.
