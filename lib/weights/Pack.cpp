@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <tuple>
 
 static_assert(std::endian::native == std::endian::little, "packed weights are written in the host's byte order");
 
@@ -200,27 +201,22 @@ Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uin
   return {};
 }
 
-// Tiles that are packed together: few of large ones, many of small ones.
-constexpr uint64_t pieceBytes = 256 << 10;
+// Tiles that are packed together: one large one, or several small ones.
+constexpr uint64_t pieceBytes = 64 << 10;
 
-// A part whose tensors are open, as pieces of tiles.
+// A part whose tensors are open.
 struct OpenPart {
   WeightReader reader;
   const PackedLayout *layout;
-  int64_t numTiles, tilesPerPiece;
+  int64_t numTiles;
   size_t tileBytes;
-  int64_t numPieces() const { return (numTiles + tilesPerPiece - 1) / tilesPerPiece; }
-  Status pack(int64_t piece, std::vector<uint8_t> &out) const;
 };
 
-Status OpenPart::pack(int64_t piece, std::vector<uint8_t> &out) const {
-  TilePacker packer(reader, *layout);
-  int64_t first = piece * tilesPerPiece, count = std::min(tilesPerPiece, numTiles - first);
-  out.resize(static_cast<size_t>(count) * tileBytes);
-  for (int64_t i = 0; i < count; ++i)
-    LLMC_RETURN_IF_ERROR(packer.pack(first + i, out.data() + static_cast<size_t>(i) * tileBytes));
-  return {};
-}
+struct Piece {
+  size_t part;
+  int64_t firstTile, numTiles;
+  int64_t sourceRow; // about where its tensors are read
+};
 
 StatusOr<OpenPart> openPart(const WeightRecipe &recipe, const PackedLayout &layout, const TensorReader &tensors) {
   LLMC_RETURN_IF_ERROR(checkLayout(layout).inside("weight '" + recipe.name + "'"));
@@ -234,32 +230,55 @@ StatusOr<OpenPart> openPart(const WeightRecipe &recipe, const PackedLayout &layo
                          std::to_string(layout.k) + "]");
   uint64_t tileBytes =
       isPlain ? static_cast<uint64_t>(layout.paddedTile()) * sizeof(float) : *layout.tileBytes().value();
-  int64_t numTiles = isPlain ? 1 : layout.stacked * layout.numTiles();
-  auto tilesPerPiece = static_cast<int64_t>(std::max<uint64_t>(1, pieceBytes / tileBytes));
-  return OpenPart{std::move(reader), &layout, numTiles, tilesPerPiece, static_cast<size_t>(tileBytes)};
+  return OpenPart{std::move(reader), &layout, isPlain ? 1 : layout.stacked * layout.numTiles(),
+                  static_cast<size_t>(tileBytes)};
+}
+
+// Of all parts, in the order in which the tensors are read from front to back: parts that are columns of the same rows
+// read them together. Each part's own pieces stay in order.
+std::vector<Piece> piecesOf(std::span<const OpenPart> parts) {
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const OpenPart &part = parts[i];
+    auto step = static_cast<int64_t>(std::max<uint64_t>(1, pieceBytes / part.tileBytes));
+    int64_t sourceRow = 0;
+    for (int64_t tile = 0; tile < part.numTiles; tile += step) {
+      if (part.layout->form != WeightForm::Plain)
+        sourceRow = std::max(sourceRow, part.reader.wholeRow(std::max<int64_t>(0, part.layout->rowAt(tile, 0))));
+      pieces.push_back({i, tile, std::min(step, part.numTiles - tile), sourceRow});
+    }
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
+    return std::tie(a.sourceRow, a.part, a.firstTile) < std::tie(b.sourceRow, b.part, b.firstTile);
+  });
+  return pieces;
+}
+
+Status packPiece(const OpenPart &part, const Piece &piece, std::vector<uint8_t> &out) {
+  TilePacker packer(part.reader, *part.layout);
+  out.resize(static_cast<size_t>(piece.numTiles) * part.tileBytes);
+  for (int64_t i = 0; i < piece.numTiles; ++i)
+    LLMC_RETURN_IF_ERROR(packer.pack(piece.firstTile + i, out.data() + static_cast<size_t>(i) * part.tileBytes));
+  return {};
 }
 
 } // namespace
 
 Status packWeights(std::span<const WeightPart> parts, const TensorReader &tensors, int threads) {
   std::vector<OpenPart> open;
-  std::vector<int64_t> ends; // of the pieces of each part
   for (const WeightPart &part : parts) {
     LLMC_ASSIGN_OR_RETURN(OpenPart opened, openPart(part.recipe, part.layout, tensors));
-    ends.push_back((ends.empty() ? 0 : ends.back()) + opened.numPieces());
     open.push_back(std::move(opened));
   }
-  auto partOf = [&](int64_t piece) {
-    return static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), piece) - ends.begin());
-  };
-  int64_t consumed = 0;
+  const std::vector<Piece> pieces = piecesOf(open);
+  size_t consumed = 0;
   return runInOrder(
-      ends.empty() ? 0 : ends.back(), threads,
-      [&](int64_t piece, std::vector<uint8_t> &out) {
-        size_t part = partOf(piece);
-        return open[part].pack(piece - (ends[part] - open[part].numPieces()), out);
+      static_cast<int64_t>(pieces.size()), threads,
+      [&](int64_t i, std::vector<uint8_t> &out) {
+        const Piece &piece = pieces[static_cast<size_t>(i)];
+        return packPiece(open[piece.part], piece, out);
       },
-      [&](std::span<const uint8_t> bytes) { return parts[partOf(consumed++)].sink(bytes); });
+      [&](std::span<const uint8_t> bytes) { return parts[pieces[consumed++].part].sink(bytes); });
 }
 
 Status packWeight(const WeightRecipe &recipe, const PackedLayout &layout, const TensorReader &tensors,

@@ -16,8 +16,8 @@ struct WeightPart {
   ByteSink sink;
 };
 
-// Streams layout.bytes() bytes of part after part into their sinks, which run on the caller's thread. The bytes do not
-// depend on `threads`. Holds up to two pieces per thread, packed (a tile, or several that make 256 KiB), and a tile
+// Streams layout.bytes() bytes of each part into its sink; sinks run on the caller's thread, in turn. The bytes do not
+// depend on `threads`. Holds up to two pieces per thread, packed (a tile, or several that make 64 KiB), and a tile
 // as f32. Stored blocks that the form can hold (BlockCodecs.h) are moved as they are unless the recipe adds something;
 // everything else passes through f32.
 Status packWeights(std::span<const WeightPart> parts, const TensorReader &tensors, int threads = 1);

@@ -25,6 +25,9 @@ public:
   int64_t numRows() const { return taken_.stack.size * taken_.rows.size; }
   int64_t rowLength() const { return taken_.columns.size; }
 
+  // The row of the whole weight that is row `row` of what is taken.
+  int64_t wholeRow(int64_t row) const;
+
   // f32 rows in the order of the list, rowLength() apart; a negative row is all zero.
   Status readRows(std::span<const int64_t> rows, float *out) const;
   // How the tensor behind a row is stored.
@@ -59,8 +62,6 @@ private:
     const OpenTensor &open() const { return *source->tensors[static_cast<size_t>(tensor)]; }
   };
   Place placeOf(int64_t row) const;
-  // The row of the whole weight that is row `row` of what is taken.
-  int64_t wholeRow(int64_t row) const;
   // Columns [begin, begin + count) of one row of the whole weight.
   Status readColumns(int64_t row, int64_t begin, int64_t count, float *out) const;
   Status readTakenColumns(int64_t row, float *out) const;

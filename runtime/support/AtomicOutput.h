@@ -26,7 +26,7 @@ public:
   Status writeAt(uint64_t offset, std::span<const uint8_t> bytes);
   // Bytes appended so far: the offset of the next append.
   uint64_t size() const { return end_; }
-  // Flushes to the disk. Without it the file is part of no result: commit refuses while a file is open.
+  // Without it the file is part of no result: commit, which flushes to the disk, refuses while a file is open.
   Status close();
 
 private:

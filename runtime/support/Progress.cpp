@@ -5,8 +5,8 @@
 
 namespace llmc {
 
-Progress::Progress(std::string what, std::string unit, uint64_t total, When when)
-    : what_(std::move(what)), unit_(std::move(unit)), total_(total),
+Progress::Progress(std::string what, std::string unit, uint64_t total, When when, uint64_t before)
+    : what_(std::move(what)), unit_(std::move(unit)), total_(total), before_(before),
       enabled_(when == When::OnTerminal && ::isatty(STDERR_FILENO) == 1), start_(Clock::now()), last_(start_) {}
 
 Progress::~Progress() { finish(); }
@@ -21,7 +21,7 @@ void Progress::update(uint64_t done) {
   drawn_ = true;
   double seconds = std::chrono::duration<double>(now - start_).count();
   // \r and "erase to the end of the line": the shorter line must not leave the tail of the longer one.
-  std::fprintf(stderr, "\r%s\x1b[K", progressLine(what_, unit_, done, total_, seconds).c_str());
+  std::fprintf(stderr, "\r%s\x1b[K", progressLine(what_, unit_, done, total_, seconds, before_).c_str());
   std::fflush(stderr);
 }
 
@@ -32,13 +32,19 @@ void Progress::finish() {
 }
 
 std::string progressLine(const std::string &what, const std::string &unit, uint64_t done, uint64_t total,
-                         double seconds) {
+                         double seconds, uint64_t before) {
   constexpr int columns = 30;
   double part = total == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   int full = static_cast<int>(part * columns);
-  double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  double rate = seconds > 0 && done > before ? static_cast<double>(done - before) / seconds : 0;
   double left = rate > 0 && total > done ? static_cast<double>(total - done) / rate : 0;
   char tail[160];
+  if (unit == "bytes") {
+    constexpr double mebi = 1 << 20;
+    std::snprintf(tail, sizeof tail, "] %.0f / %.0f MiB, %.0f MiB/s, %.0f s left", static_cast<double>(done) / mebi,
+                  static_cast<double>(total) / mebi, rate / mebi, left);
+    return what + " [" + std::string(full, '#') + std::string(columns - full, '.') + tail;
+  }
   std::snprintf(tail, sizeof tail, "] %llu / %llu %s, %.0f/s, %.0f s left", static_cast<unsigned long long>(done),
                 static_cast<unsigned long long>(total), unit.c_str(), rate, left);
   return what + " [" + std::string(full, '#') + std::string(columns - full, '.') + tail;

@@ -10,8 +10,8 @@ namespace llmc {
 class Progress {
 public:
   enum class When { OnTerminal, Never };
-  // `what` ("prefill"), `total` in `unit` ("tokens").
-  Progress(std::string what, std::string unit, uint64_t total, When when = When::OnTerminal);
+  // `what` ("prefill"), `total` in `unit` ("tokens"; "bytes" are printed in MiB), of which `before` were done before.
+  Progress(std::string what, std::string unit, uint64_t total, When when = When::OnTerminal, uint64_t before = 0);
   // Removes the line.
   ~Progress();
   Progress(const Progress &) = delete;
@@ -23,14 +23,14 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   std::string what_, unit_;
-  uint64_t total_;
+  uint64_t total_, before_;
   bool enabled_;
   bool drawn_ = false;
   Clock::time_point start_, last_;
 };
 
-// The line for `done` of `total` after `seconds`; bar of 30 columns, rate and time left.
+// The line for `done` of `total`, all but `before` in `seconds`; bar of 30 columns, rate and time left.
 std::string progressLine(const std::string &what, const std::string &unit, uint64_t done, uint64_t total,
-                         double seconds);
+                         double seconds, uint64_t before = 0);
 
 } // namespace llmc

@@ -35,12 +35,10 @@ void addFolder(Json &key, const fs::path &folder) {
     addFile(key, file);
 }
 
-// Every file that compiling may read. A path that is no model is an error here, before anything is compiled.
-StatusOr<Json> filesOf(const std::string &model) {
-  LLMC_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(model));
-  LLMC_RETURN_IF_ERROR(files.requireWeights());
+// Every file that compiling may read.
+Json filesOf(const ModelFiles &files) {
   std::error_code error;
-  Json key = {fs::canonical(model, error).string()};
+  Json key = {fs::canonical(files.path(), error).string()};
   for (const std::string &file : files.weightFiles())
     addFile(key, file);
   if (!files.gguf()) {
@@ -49,20 +47,6 @@ StatusOr<Json> filesOf(const std::string &model) {
     addFolder(key, folder / "additional_chat_templates");
   }
   return key;
-}
-
-StatusOr<std::string> keyOf(const std::string &model, const CompileOptions &options) {
-  LLMC_ASSIGN_OR_RETURN(CpuTarget target, findCpuTarget(options.target));
-  LLMC_ASSIGN_OR_RETURN(Json key, filesOf(model));
-  key.push_back({target.name, options.weights, options.activations, options.kv, options.maxTokens, options.maxSequences,
-                 options.context, options.emulate, options.without, options.grid.stages, options.grid.group.experts,
-                 options.grid.group.tensor});
-  if (!options.models.empty())
-    addFolder(key, options.models);
-  // Another compiler makes another artifact.
-  std::error_code error;
-  addFile(key, fs::read_symlink("/proc/self/exe", error));
-  return hashHex(key.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
 }
 
 // "llama-3.2-1b" of ".../llama-3.2-1b/": so that people recognise the folders.
@@ -105,12 +89,29 @@ StatusOr<std::string> artifactCacheFolder() {
                        "LLMC_CACHE to a folder, or compile with -o");
 }
 
+StatusOr<std::string> inputsKey(const ModelFiles &files, const CompileOptions &options) {
+  LLMC_ASSIGN_OR_RETURN(CpuTarget target, findCpuTarget(options.target));
+  Json key = filesOf(files);
+  key.push_back({target.name, options.weights, options.activations, options.kv, options.maxTokens, options.maxSequences,
+                 options.context, options.emulate, options.without, options.grid.stages, options.grid.group.experts,
+                 options.grid.group.tensor});
+  if (!options.models.empty())
+    addFolder(key, options.models);
+  // Another compiler makes another artifact.
+  std::error_code error;
+  addFile(key, fs::read_symlink("/proc/self/exe", error));
+  return hashHex(key.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
+}
+
 StatusOr<std::string> artifactFor(const std::string &path, const CompileOptions &options, ArtifactNeeds needs) {
   if (fileExists(path + "/" + manifestFile)) {
     noteUnusedOptions(path, options);
     return path;
   }
-  LLMC_ASSIGN_OR_RETURN(std::string key, keyOf(path, options));
+  // A path that is no model is an error here, before anything is compiled.
+  LLMC_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::open(path));
+  LLMC_RETURN_IF_ERROR(files.requireWeights());
+  LLMC_ASSIGN_OR_RETURN(std::string key, inputsKey(files, options));
   LLMC_ASSIGN_OR_RETURN(std::string cache, artifactCacheFolder());
   std::string artifact = cache + "/" + readableName(path) + "-" + key.substr(0, 16);
   // One that is damaged is compiled again.

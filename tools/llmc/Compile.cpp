@@ -6,7 +6,6 @@
 #include "lib/codegen/cpu/CompileProgram.h"
 #include "lib/codegen/cpu/ProgramEmitter.h"
 #include "lib/weights/ModelTensors.h"
-#include "lib/weights/Pack.h"
 #include "runtime/artifact/Dispatch.h"
 #include "runtime/llmc_abi.h"
 #include "runtime/support/Progress.h"
@@ -14,6 +13,7 @@
 #include "tools/llmc/Diagnostics.h"
 #include "tools/llmc/MemoryReport.h"
 #include "tools/llmc/ModelText.h"
+#include "tools/llmc/PackRanks.h"
 #include <cinttypes>
 #include <cstdio>
 #include <map>
@@ -178,12 +178,6 @@ StatusOr<cpu::CompiledProgram> generateCode(ModuleOp module, const CpuTarget &ta
   return std::move(*program);
 }
 
-struct PlacedWeight {
-  WeightRecipe recipe;
-  PackedLayout layout;
-  uint64_t offset;
-};
-
 // Of a rank of the group, whose program the module is.
 StatusOr<std::vector<PlacedWeight>> placedWeights(ModuleOp module, int64_t rank) {
   std::vector<PlacedWeight> placed;
@@ -199,20 +193,6 @@ StatusOr<std::vector<PlacedWeight>> placedWeights(ModuleOp module, int64_t rank)
 void describeWeights(Manifest &manifest, const std::vector<PlacedWeight> &weights) {
   for (const PlacedWeight &weight : weights)
     manifest.weights.push_back({weight.recipe.name, weight.offset, *weight.layout.bytes().value()});
-}
-
-Status writeWeights(const std::vector<PlacedWeight> &weights, const TensorReader &tensors, uint64_t total, int jobs,
-                    WeightSink &sink) {
-  Progress progress("packing weights", "bytes", total);
-  for (const PlacedWeight &weight : weights) {
-    LLMC_RETURN_IF_ERROR(sink.padTo(weight.offset));
-    auto append = [&](std::span<const uint8_t> bytes) {
-      progress.update(sink.offset());
-      return sink.append(bytes);
-    };
-    LLMC_RETURN_IF_ERROR(packWeight(weight.recipe, weight.layout, tensors, append, jobs));
-  }
-  return sink.padTo(total);
 }
 
 } // namespace
@@ -347,7 +327,6 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
   LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
   std::vector<ArtifactContents> contents;
   std::vector<std::vector<PlacedWeight>> weights(count);
-  ModelTensors tensors(model.files);
   for (size_t rank = 0; rank < count; ++rank) {
     ModuleOp module = *ranks.kinds[ranks.kindOf[rank]].module;
     LLMC_ASSIGN_OR_RETURN(ArtifactContents ofRank,
@@ -355,15 +334,21 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
     LLMC_ASSIGN_OR_RETURN(weights[rank],
                           placedWeights(module, static_cast<int64_t>(rank) % options.grid.group.ranks()));
     describeWeights(ofRank.manifest, weights[rank]);
-    uint64_t total = ofRank.manifest.weightsBytes;
-    ofRank.writeWeights = [&, rank, total](WeightSink &sink) {
-      return writeWeights(weights[rank], tensors, total, jobs, sink);
-    };
     contents.push_back(std::move(ofRank));
     progress.update(rank + 1);
   }
   progress.finish();
-  LLMC_RETURN_IF_ERROR(writeArtifact(contents, contents.front().manifest.grid(), output));
+  ArtifactOptions writing;
+  LLMC_ASSIGN_OR_RETURN(writing.key, inputsKey(model.files, options));
+  writing.note = [](const std::string &note) { std::fprintf(stderr, "note: %s\n", note.c_str()); };
+  writing.writeWeights = [&](size_t first, std::span<WeightSink *const> sinks) {
+    std::vector<RankWeights> ranks;
+    for (size_t i = 0; i < sinks.size(); ++i)
+      ranks.push_back({weights[first + i], contents[first + i].manifest.weightsBytes, *sinks[i]});
+    LLMC_RETURN_IF_ERROR(packRanks(ranks, ModelTensors(model.files), jobs));
+    return model.files.checkUnchanged();
+  };
+  LLMC_RETURN_IF_ERROR(writeArtifact(contents, contents.front().manifest.grid(), output, writing));
   return std::move(contents.front().manifest);
 }
 

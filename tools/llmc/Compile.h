@@ -70,6 +70,9 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
 StatusOr<std::string> artifactCacheFolder();
 inline constexpr char kernelCacheName[] = "kernels";
 
+// What the bytes of an artifact depend on, as a hash: the model's files as they are, the options, the compiler.
+StatusOr<std::string> inputsKey(const ModelFiles &files, const CompileOptions &options);
+
 // The artifact at `path`, or one compiled from the model at `path` into the user's cache, reused while neither the
 // model nor the options change. A model without what is needed is refused before it is compiled.
 enum class ArtifactNeeds { Nothing, Tokenizer };

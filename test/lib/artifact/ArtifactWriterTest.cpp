@@ -1,11 +1,13 @@
 // ArtifactWriter: what it writes loads, byte for byte the same each time, and whatever interrupts it leaves the old
 // artifact or none.
 #include "lib/artifact/ArtifactWriter.h"
+#include "lib/artifact/KeptBytes.h"
 #include "runtime/artifact/Loader.h"
 #include "test/runtime/artifact/FakeArtifact.h"
 #include "test/runtime/support/TemporaryFolder.h"
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <random>
 #include <sys/resource.h>
@@ -123,6 +125,107 @@ TEST_F(ArtifactWriter, FailureLeavesTheOldOne) {
   EXPECT_NE(writeArtifact(failing, folder).message().find("'../escape' is no plain file name"), std::string::npos);
   EXPECT_EQ(readAll(folder + "/" + manifestFile), before);
   EXPECT_EQ(namesIn(temporary.path()).size(), 1u);
+}
+
+// Weights of 16 MiB + 64 bytes each; the byte of each says which.
+constexpr uint64_t weightBytes = bytesBetweenNotes + 64;
+
+// Appends the weights of two ranks in turn; kills the process where weight `killAt` is half there. Counts what it
+// appends.
+ArtifactOptions killedWriter(int killAt, int *appended) {
+  ArtifactOptions options;
+  options.key = "the same inputs";
+  options.writeWeights = [=](size_t, std::span<WeightSink *const> ranks) -> Status {
+    for (int weight = 0; weight < 4; ++weight)
+      for (WeightSink *sink : ranks) {
+        uint64_t offset = static_cast<uint64_t>(weight) * weightBytes;
+        if (offset < sink->offset())
+          continue;
+        ++*appended;
+        LLMC_RETURN_IF_ERROR(sink->padTo(offset));
+        const std::vector<uint8_t> half(weightBytes / 2, static_cast<uint8_t>(weight + 1));
+        LLMC_RETURN_IF_ERROR(sink->append(half));
+        if (weight == killAt && sink == ranks.back())
+          ::raise(SIGKILL);
+        LLMC_RETURN_IF_ERROR(sink->append(half));
+      }
+    return {};
+  };
+  return options;
+}
+
+std::vector<ArtifactContents> twoRanks() {
+  std::vector<ArtifactContents> ranks(2, fakeContents());
+  for (ArtifactContents &rank : ranks)
+    rank.manifest.weightsBytes = 4 * weightBytes;
+  return ranks;
+}
+
+void killWriterAt(int weight, const std::string &folder) {
+  pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int appended = 0;
+    std::vector<ArtifactContents> ranks = twoRanks();
+    Status status = writeArtifact(ranks, {1, 2}, folder, killedWriter(weight, &appended));
+    ::_exit(1);
+  }
+  int result = 0;
+  ::waitpid(child, &result, 0);
+  ASSERT_TRUE(WIFSIGNALED(result) && WTERMSIG(result) == SIGKILL);
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+std::string unfinishedIn(const std::string &folder) {
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().filename().string().front() == '.')
+      return entry.path();
+  return "";
+}
+
+TEST_F(ArtifactWriter, ContinuesWhatAKilledWriterLeft) {
+  const std::string undisturbed = temporary.path() + "/undisturbed";
+  int appended = 0;
+  std::vector<ArtifactContents> ranks = twoRanks();
+  Status status = writeArtifact(ranks, {1, 2}, undisturbed, killedWriter(-1, &appended));
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(appended, 8);
+  // A byte of what is left changes: its rank begins where the note before it says.
+  for (bool isDamaged : {false, true}) {
+    killWriterAt(2, folder);
+    if (isDamaged) {
+      std::fstream file(unfinishedIn(temporary.path()) + "/weights-1.bin", std::ios::in | std::ios::out);
+      file.seekp(weightBytes + 5).put('x');
+    }
+    std::vector<std::string> notes;
+    ArtifactOptions options = killedWriter(-1, &(appended = 0));
+    options.note = [&](const std::string &note) { notes.push_back(note); };
+    status = writeArtifact(ranks, {1, 2}, folder, options);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(appended, isDamaged ? 2 + 3 : 2 + 2); // the weights from the third on, which was not whole
+    ASSERT_EQ(notes.size(), 2u);
+    EXPECT_EQ(notes[0],
+              "continuing weights.bin, of which an interrupted run left " + std::to_string(2 * weightBytes) + " bytes");
+    ASSERT_EQ(namesIn(folder), namesIn(undisturbed));
+    for (const std::string &name : namesIn(folder))
+      EXPECT_TRUE(readAll(folder + "/" + name) == readAll(undisturbed + "/" + name)) << name;
+    std::filesystem::remove_all(folder);
+  }
+}
+
+TEST_F(ArtifactWriter, DoesNotContinueOtherInputs) {
+  killWriterAt(2, folder);
+  int appended = 0;
+  std::vector<std::string> notes;
+  ArtifactOptions options = killedWriter(-1, &appended);
+  options.key = "other inputs";
+  options.note = [&](const std::string &note) { notes.push_back(note); };
+  std::vector<ArtifactContents> ranks = twoRanks();
+  ASSERT_TRUE(writeArtifact(ranks, {1, 2}, folder, options).ok());
+  EXPECT_EQ(appended, 8);
+  EXPECT_EQ(notes,
+            std::vector<std::string>{"removed what an interrupted run with other inputs or options left of " + folder});
+  EXPECT_EQ(namesIn(temporary.path()), std::vector<std::string>{"out.llmc"});
 }
 
 // RLIMIT_FSIZE stands in for a full disk: the same errno path, without mounting anything.
