@@ -311,6 +311,31 @@ TEST(Pack, PartsGoToTheirOwnSinksInOrder) {
   }
 }
 
+// The numbers are wrong on purpose: the stored halves are what is packed, whole rows and a rank's columns of them.
+TEST(Pack, StoredBf16StaysAsItIs) {
+  std::vector<float> values = gaussian(70 * 33, 6), wrong(70 * 33, 1e9f);
+  std::vector<uint8_t> bytes;
+  for (float &value : values) {
+    uint16_t half = bf16FromF32(value);
+    value = fromBf16(half);
+    bytes.push_back(static_cast<uint8_t>(half));
+    bytes.push_back(static_cast<uint8_t>(half >> 8));
+  }
+  MemoryTensors tensors;
+  tensors.addBlocks("stored", {70, 33}, TensorType::BF16, bytes, wrong);
+  tensors.addFloats("floats", {70, 33}, values);
+  for (auto [begin, end] : {std::pair<int64_t, int64_t>{0, 33}, {3, 20}}) {
+    auto packed = [&](const std::string &tensor) {
+      WeightRecipe recipe = recipeOfTensors({70, 33}, {tensor});
+      recipe.taken = {{{0, 70}}, {{begin, end}}};
+      return packToBytes(recipe, matrixLayout(70, end - begin, WeightForm::BF16, 40), tensors);
+    };
+    StatusOr<std::vector<uint8_t>> stored = packed("stored"), floats = packed("floats");
+    ASSERT_TRUE(stored.ok() && floats.ok());
+    EXPECT_EQ(*stored, *floats) << begin;
+  }
+}
+
 TEST(Pack, FailuresNameTheWeight) {
   MemoryTensors tensors;
   tensors.addFloats("t", {8, 4}, counting(32));
