@@ -374,7 +374,7 @@ OutputFile::OutputFile(std::shared_ptr<AtomicOutputState> state, std::string pat
 
 OutputFile::OutputFile(OutputFile &&other) noexcept
     : state_(std::move(other.state_)), path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)),
-      end_(other.end_) {}
+      end_(other.end_), flushed_(other.flushed_) {}
 
 OutputFile::~OutputFile() {
   if (fd_ < 0)
@@ -387,6 +387,12 @@ OutputFile::~OutputFile() {
 Status OutputFile::append(std::span<const uint8_t> bytes) {
   LLMC_RETURN_IF_ERROR(writeAt(end_, bytes));
   end_ += bytes.size();
+  // Advice: a disk that begins early is not waited for at the end, and memory is not full of what it has yet to write.
+  constexpr uint64_t flushBytes = 8u << 20;
+  if (end_ - flushed_ >= flushBytes) {
+    ::sync_file_range(fd_, static_cast<off_t>(flushed_), static_cast<off_t>(end_ - flushed_), SYNC_FILE_RANGE_WRITE);
+    flushed_ = end_;
+  }
   return {};
 }
 

@@ -36,7 +36,7 @@ private:
   std::shared_ptr<AtomicOutputState> state_;
   std::string path_;
   int fd_ = -1;
-  uint64_t end_ = 0;
+  uint64_t end_ = 0, flushed_ = 0; // what the disk has been told to write
 };
 
 // A folder, such as an artifact.
