@@ -12,13 +12,14 @@ using namespace mlir;
 namespace llmc {
 namespace {
 
-// Launches, calls and what ranks exchange are the points of time; nothing else reads or writes a buffer.
+// Launches, calls and what ranks exchange, until they wait for it, are the points of time; nothing else reads or writes
+// a buffer.
 std::string nameOfStep(Operation &op) {
   if (auto launch = dyn_cast<tile::LaunchOp>(op))
     return launch.getTask().str();
   if (auto call = dyn_cast<func::CallOp>(op))
     return call.getCallee().str();
-  if (tile::isCollective(&op))
+  if (tile::isCollective(&op) || isa<tile::WaitOp>(op))
     return op.getName().stripDialect().str();
   return "";
 }
@@ -78,7 +79,11 @@ ArenaFunction Planner::describe(func::FuncOp function) {
   }
   for (auto alloc : function.getOps<tile::AllocOp>()) {
     ArenaBuffer buffer{alloc, "", alloc.getType().stride() * 4};
-    for (Operation *user : alloc.getResult().getUsers()) {
+    SmallVector<Operation *> users(alloc.getResult().getUsers());
+    for (Operation *user : alloc.getResult().getUsers())
+      if (tile::isCollective(user))
+        llvm::append_range(users, user->getUsers());
+    for (Operation *user : users) {
       auto at = time.find(user);
       if (at == time.end())
         continue;

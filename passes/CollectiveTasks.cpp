@@ -15,17 +15,18 @@ LogicalResult FunctionTasks::convertCollective(Operation &op) {
   auto input = [&](Value value) { return value ? buffers_.at(TaskGrouping::root(value)) : Value(); };
   OpBuilder &b = launches_;
   Location location = op.getLoc();
+  const Type started; // none: done when the op is
   if (auto reduce = dyn_cast<shard::AllReduceOp>(op)) {
-    tile::AllReduceOp::create(b, location, spaceOf(reduce.getResult()), input(reduce.getInput()),
+    tile::AllReduceOp::create(b, location, started, spaceOf(reduce.getResult()), input(reduce.getInput()),
                               bufferFor(reduce.getResult()));
   } else if (auto gather = dyn_cast<llm::AllGatherOp>(op)) {
-    tile::AllGatherOp::create(b, location, spaceOf(gather), input(gather.getInput()), bufferFor(gather),
+    tile::AllGatherOp::create(b, location, started, spaceOf(gather), input(gather.getInput()), bufferFor(gather),
                               gather.getSegments());
   } else if (auto send = dyn_cast<llm::SendOp>(op)) {
-    tile::SendOp::create(b, location, spaceOf(send.getValue()), input(send.getValue()), send.getStage());
+    tile::SendOp::create(b, location, started, spaceOf(send.getValue()), input(send.getValue()), send.getStage());
   } else {
     auto receive = cast<llm::ReceiveOp>(op);
-    tile::ReceiveOp::create(b, location, spaceOf(receive), bufferFor(receive), receive.getStage());
+    tile::ReceiveOp::create(b, location, started, spaceOf(receive), bufferFor(receive), receive.getStage());
   }
   return success();
 }

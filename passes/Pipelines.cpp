@@ -46,6 +46,11 @@ const std::vector<Phase> &phases() {
          if (options.activations == "int8")
            pm.addPass(createNarrowActivationsPass());
        }},
+      // On whole tasks, whose launches it repeats for every block of rows; a program of one rank stays as it is.
+      {"overlap", true,
+       [](OpPassManager &pm, const PhaseOptions &options) {
+         pm.addPass(createOverlapCollectivesPass({2, options.rowsPerBlock}));
+       }},
       {"schedule", false,
        [](OpPassManager &pm, const PhaseOptions &options) { pm.addPass(createScheduleTasksPass({options.target})); }},
       // Last: nothing may add a buffer or change a weight's layout afterwards.

@@ -18,12 +18,13 @@ struct PhaseOptions {
   std::string target = "host";
   int64_t maxTokens = 512; // rows of the largest step
   sharding::Grid grid = {};
-  int64_t rank = 0; // whose program it is
-  // Names of phases that are optimisations and shall not run: "fuse".
+  int64_t rank = 0;          // whose program it is
+  int64_t rowsPerBlock = 64; // of what is exchanged with other ranks, at least
+  // Names of phases that are optimisations and shall not run: "fuse", "overlap".
   std::vector<std::string> without;
 };
 
-/// Names in order: import, verify, shard, fuse, forms, pages, tasks, schedule, memory.
+/// Names in order: import, verify, shard, fuse, forms, pages, tasks, overlap, schedule, memory.
 std::vector<std::string> phaseNames();
 
 /// Runs the phases over a module as the importer made it. After each one (also after "import", which runs nothing)

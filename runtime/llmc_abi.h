@@ -5,7 +5,8 @@
  *     void llmc_step(const llmc_step_context *context);
  *
  * Every worker thread calls it once per step with a context that differs in `worker` and `scratch` alone; the program
- * splits its work over the workers and calls `barrier` between dependent tasks. It allocates nothing, and nothing but `collective` can fail.
+ * splits its work over the workers and calls `barrier` between dependent tasks. It allocates nothing, and nothing but
+ * `collective_wait` can fail.
  * All sizes are in bytes, all counts in the unit their name says. The code generator reads the field offsets from here
  * (offsetof), so a change of a struct needs nothing but a new LLMC_ABI_VERSION. */
 #ifndef LLMC_ABI_H
@@ -16,7 +17,7 @@
 extern "C" {
 #endif
 
-#define LLMC_ABI_VERSION 4
+#define LLMC_ABI_VERSION 5
 
 /* A ragged batch: the rows (tokens) of sequence s are query_start[s] .. query_start[s + 1] - 1, consecutive positions
  * of that sequence that end at length[s] - 1; where those are all its positions (length[s] rows), it starts in this
@@ -55,6 +56,7 @@ typedef struct llmc_collective {
   int64_t input_columns, input_stride;
   int64_t result_columns, result_stride;
   int64_t num_segments; /* of an all_gather: as many times `ranks` pairs (begin, end) of int64_t follow this struct */
+  int64_t number;       /* of the place, from 0 */
 } llmc_collective;
 
 typedef struct llmc_step_context {
@@ -80,12 +82,24 @@ typedef struct llmc_step_context {
    * manifest. `barrier` is called after each task (and inside of some), so that both together see all of a step. */
   void (*trace)(void *trace_state, int32_t worker, int32_t task);
   void *trace_state;
-  /* Called by worker 0 alone, between two barriers, in programs of several ranks; null in others. What it returns is
-   * stored in *collective_failed for all workers: anything but 0 ends the step. */
-  int32_t (*collective)(void *collective_state, const llmc_collective *what, const float *input, float *result);
+  /* Called by worker 0 alone, behind a barrier, in programs of several ranks; null in others. `collective_start` returns
+   * at once: what was started runs beside the step, one after the other, for the rows of `batch`; until `collective_wait`
+   * has returned for it nobody else touches its operands. What that returns is stored in *collective_failed for all
+   * workers: anything but 0 ends the step. A step waits for all that it starts. */
+  void (*collective_start)(void *collective_state, const llmc_collective *what, const llmc_batch *batch,
+                           const float *input, float *result);
+  int32_t (*collective_wait)(void *collective_state, const llmc_collective *what);
   void *collective_state;
   int32_t *collective_failed;
+  /* Where a program computes blocks of rows apart, so that one is exchanged while another is computed: a context of each,
+   * which differs from this one in `batch` (those rows and their sequences, as if a step computed no others),
+   * `first_row`, `record` and `trace_state` alone. The blocks are all rows in their order; the last ones may be empty. */
+  const struct llmc_step_context *blocks;
+  int64_t first_row; /* rows of the step before those of `batch` */
 } llmc_step_context;
+
+/* What `trace` is told where a worker waits for an exchange, instead of the number of a task. */
+#define LLMC_TRACE_WAIT (-1)
 
 typedef void (*llmc_step_function)(const llmc_step_context *context);
 

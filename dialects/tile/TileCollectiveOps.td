@@ -3,8 +3,11 @@
 #define LLMC_DIALECTS_TILE_COLLECTIVE_OPS_TD
 include "dialects/tile/TileOps.td"
 
-// A buffer has room for all rows of the batch; `space` says how many of them are exchanged.
-class Tile_CollectiveOp<string mnemonic, list<Trait> traits = []> : Tile_Op<mnemonic, traits>;
+// A buffer has room for all rows of the batch; `space` says how many of them are exchanged. With a token the exchange is
+// started only: it runs beside the step, in the order of the step, and its operands are its own until tile.wait.
+class Tile_CollectiveOp<string mnemonic, list<Trait> traits = []> : Tile_Op<mnemonic, traits> {
+  let results = (outs Optional<Tile_TokenType>:$token);
+}
 
 def Tile_AllReduceOp : Tile_CollectiveOp<"all_reduce", [AllTypesMatch<["input", "result"]>]> {
   let summary = "sum of the rows of all ranks of a group";
@@ -13,10 +16,11 @@ def Tile_AllReduceOp : Tile_CollectiveOp<"all_reduce", [AllTypesMatch<["input", 
     the same bits. Input and result may be one buffer.
     ```mlir
     tile.all_reduce rows %a to %s : !tile.rows<576>
+    %t = tile.all_reduce rows %a to %s : !tile.rows<576> -> !tile.token
     ```
   }];
   let arguments = (ins Tile_SpaceAttr:$space, Tile_RowsType:$input, Tile_RowsType:$result);
-  let assemblyFormat = "$space $input `to` $result attr-dict `:` type($input)";
+  let assemblyFormat = "$space $input `to` $result attr-dict `:` type($input) (`->` qualified(type($token))^)?";
 }
 
 def Tile_AllGatherOp : Tile_CollectiveOp<"all_gather"> {
@@ -34,7 +38,9 @@ def Tile_AllGatherOp : Tile_CollectiveOp<"all_gather"> {
   }];
   let arguments = (ins Tile_SpaceAttr:$space, Optional<Tile_RowsType>:$input, Tile_RowsType:$result,
                        ArrayAttr:$segments);
-  let assemblyFormat = "$space ($input^ `:` type($input))? `to` $result `:` type($result) attr-dict";
+  let assemblyFormat = [{
+    $space ($input^ `:` type($input))? `to` $result `:` type($result) attr-dict (`->` qualified(type($token))^)?
+  }];
   let hasVerifier = 1;
 }
 
@@ -47,7 +53,9 @@ def Tile_SendOp : Tile_CollectiveOp<"send"> {
     ```
   }];
   let arguments = (ins Tile_SpaceAttr:$space, Tile_RowsType:$input, I64Attr:$stage);
-  let assemblyFormat = "$space $input `to` `stage` $stage attr-dict `:` type($input)";
+  let assemblyFormat = [{
+    $space $input `to` `stage` $stage attr-dict `:` type($input) (`->` qualified(type($token))^)?
+  }];
   let hasVerifier = 1;
 }
 
@@ -60,8 +68,22 @@ def Tile_ReceiveOp : Tile_CollectiveOp<"receive"> {
     ```
   }];
   let arguments = (ins Tile_SpaceAttr:$space, Tile_RowsType:$result, I64Attr:$stage);
-  let assemblyFormat = "$space $result `from` `stage` $stage attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $space $result `from` `stage` $stage attr-dict `:` type($result) (`->` qualified(type($token))^)?
+  }];
   let hasVerifier = 1;
+}
+
+def Tile_WaitOp : Tile_Op<"wait"> {
+  let summary = "until exchanges are done";
+  let description = [{
+    Their buffers are the step's again.
+    ```mlir
+    tile.wait %t
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_TokenType>:$tokens);
+  let assemblyFormat = "$tokens attr-dict";
 }
 
 #endif // LLMC_DIALECTS_TILE_COLLECTIVE_OPS_TD

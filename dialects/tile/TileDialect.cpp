@@ -30,6 +30,17 @@ void TileDialect::initialize() {
       >();
 }
 
+LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (attribute.getName() != "tile.block" && attribute.getName() != "tile.layer")
+    return op->emitOpError() << "has an attribute " << attribute.getName().getValue()
+                             << ", expected tile.block or tile.layer";
+  if (!number || number.getInt() < 0)
+    return op->emitOpError() << "has " << attribute.getName().getValue() << " " << attribute.getValue()
+                             << ", expected an integer from 0 on";
+  return success();
+}
+
 LogicalResult RowsType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t channels) {
   if (channels <= 0 || channels > llm::maxSize)
     return emitError() << "rows have " << channels << " channels, expected 1 to " << llm::maxSize;

@@ -15,7 +15,11 @@ def Tile_Dialect : Dialect {
 
     The program level is a list of `tile.launch`: tasks in order, each after all earlier ones, on buffers made by
     `tile.alloc`. There are no threads, no memory spaces and no target here.
+
+    Where a step computes its rows in blocks (`llmc-overlap-collectives`), `tile.block` on an op of `@step` says which block it is about,
+    and `tile.layer` on a call whose part of a layer it is.
   }];
+  let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::llmc::llm::LlmDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];

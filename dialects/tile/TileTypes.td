@@ -1,4 +1,4 @@
-// The one type of the tile dialect; weights, caches and the batch keep their llm types.
+// The types of the tile dialect; weights, caches and the batch keep their llm types.
 #ifndef LLMC_DIALECTS_TILE_TYPES_TD
 #define LLMC_DIALECTS_TILE_TYPES_TD
 include "dialects/tile/TileDialect.td"
@@ -18,6 +18,11 @@ def Tile_RowsType : TypeDef<Tile_Dialect, "Rows"> {
     /// Elements between the starts of two rows: the channels rounded up to whole tiles of any width we use.
     int64_t stride() const { return (getChannels() + 63) / 64 * 64; }
   }];
+}
+
+def Tile_TokenType : TypeDef<Tile_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "an exchange with other ranks that is under way";
 }
 
 #endif // LLMC_DIALECTS_TILE_TYPES_TD

@@ -208,8 +208,12 @@ Status writeArtifact(std::span<ArtifactContents> ranks, RankGrid grid, const std
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     ArtifactContents &contents = ranks[rank];
     if (ranks.size() > 1) {
-      uint64_t collectiveBytes = contents.manifest.rank ? contents.manifest.rank->collectiveBytes : 0;
-      contents.manifest.rank = {static_cast<int32_t>(rank), grid, std::string(32, '0'), collectiveBytes, {}};
+      RankFacts facts = contents.manifest.rank.value_or(RankFacts());
+      facts.number = static_cast<int32_t>(rank);
+      facts.grid = grid;
+      facts.identity = std::string(32, '0');
+      facts.files.clear();
+      contents.manifest.rank = std::move(facts);
     }
     LLMC_RETURN_IF_ERROR(checkContents(contents, outputFolder));
     expectedBytes += contents.program.size() + contents.manifest.weightsBytes;

@@ -54,7 +54,7 @@ struct ArtifactOptions {
 Status writeArtifact(const ArtifactContents &contents, const std::string &outputFolder);
 
 // The same for all ranks of `grid`, by their number. Their manifests are completed here (`rank` but for
-// collectiveBytes, which is the caller's). Files of several ranks that hold the same bytes, the program too, are stored
+// what its program exchanges, which is the caller's). Files of several ranks that hold the same bytes, the program too, are stored
 // once.
 Status writeArtifact(std::span<ArtifactContents> ranks, RankGrid grid, const std::string &outputFolder,
                      const ArtifactOptions &options = {});

@@ -238,6 +238,9 @@ template <typename Io> void describe(Io &io, Of<RankFacts> auto &m) {
   io.field("ranks", m.grid.ranks, 1, limits::artifactRanks);
   io.field("identity", m.identity);
   io.field("collective_bytes", m.collectiveBytes, 0, maxInt64);
+  io.field("exchanges", m.exchanges, 0, limits::artifactExchanges);
+  io.field("row_blocks", m.rowBlocks, 1, limits::artifactRowBlocks);
+  io.field("rows_per_block", m.rowsPerBlock, 1, limits::artifactStepTokens);
   io.children("files", m.files, limits::artifactListEntries);
 }
 

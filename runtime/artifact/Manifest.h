@@ -90,6 +90,9 @@ struct RankFacts {
   RankGrid grid;
   std::string identity;         // 32 hex digits, the same in the manifests of all ranks and of no other artifact
   uint64_t collectiveBytes = 0; // that the largest exchange of a step needs beside its operands
+  int32_t exchanges = 0;        // of a step, at most
+  int32_t rowBlocks = 1;        // that a step may be cut into, so that one is computed while another is exchanged
+  int32_t rowsPerBlock = 1;     // at least: a smaller step is not cut
   std::vector<RankFile> files;  // where the name differs
 };
 
@@ -111,11 +114,11 @@ struct Manifest {
   std::string target;                   // as given to --target
   std::vector<std::string> cpuFeatures; // names of runtime/support/CpuFeatures.h
 
-  int32_t vocabulary = 0; // V
-  int32_t hidden = 0;     // C
+  int32_t vocabulary = 0;     // V
+  int32_t hidden = 0;         // C
   int32_t recordChannels = 0; // of the residual stream, all of them where there are several
-  int32_t numLayers = 0;  // L
-  int32_t context = 0;    // positions a sequence may have
+  int32_t numLayers = 0;      // L
+  int32_t context = 0;        // positions a sequence may have
 
   // Limits of one step and of the engine.
   int32_t maxTokens = 0;

@@ -71,6 +71,9 @@ Status checkRank(const Manifest &m) {
                          std::to_string(rank.grid.size()) + " ranks");
   if (rank.identity.size() != 32 || rank.identity.find_first_not_of("0123456789abcdef") != std::string::npos)
     return Status::error("/rank/identity '" + rank.identity + "' is not 32 lower-case hex digits");
+  if (rank.rowBlocks < 1 || rank.rowsPerBlock < 1)
+    return Status::error("/rank has " + std::to_string(rank.rowBlocks) + " blocks of " +
+                         std::to_string(rank.rowsPerBlock) + " rows, expected at least 1 of each");
   for (size_t i = 0; i < rank.files.size(); ++i)
     if (!m.findSection(rank.files[i].file))
       return Status::error("/rank/files/" + str(i) + "/file '" + rank.files[i].file + "' is not among the sections");

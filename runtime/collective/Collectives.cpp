@@ -39,6 +39,20 @@ int64_t columnsOf(const llmc_collective &what, int64_t rank) {
 
 } // namespace
 
+const char *collectiveName(int64_t kind) {
+  switch (kind) {
+  case LLMC_ALL_REDUCE:
+    return "all_reduce";
+  case LLMC_ALL_GATHER:
+    return "all_gather";
+  case LLMC_SEND:
+    return "send";
+  case LLMC_RECEIVE:
+    return "receive";
+  }
+  return "unknown";
+}
+
 CheckedSize collectiveScratchFloats(const llmc_collective &what, int64_t rows) {
   auto elements = [&](int64_t columns) {
     return CheckedSize(static_cast<uint64_t>(rows)) * static_cast<uint64_t>(columns);

@@ -18,6 +18,9 @@ inline std::vector<int64_t> collectiveWords(const llmc_collective &what, std::sp
   return words;
 }
 
+// "all_reduce", by llmc_collective::kind.
+const char *collectiveName(int64_t kind);
+
 // Floats that Collectives::run needs beside its operands.
 CheckedSize collectiveScratchFloats(const llmc_collective &what, int64_t rows);
 

@@ -4,6 +4,8 @@
 #include <climits>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -38,6 +40,7 @@ struct Mpi {
   int (*commSize)(Handle, int *);
   int (*commRank)(Handle, int *);
   int (*commSetErrhandler)(Handle, Handle);
+  int (*commDup)(Handle, Handle *);
   int (*isend)(const void *, int, Handle, int, int, Handle, Handle *);
   int (*improbe)(int, int, Handle, int *, Handle *, MpiStatus *);
   int (*getCount)(const MpiStatus *, Handle, int *);
@@ -68,6 +71,7 @@ StatusOr<Mpi> loadMpi() {
   find(mpi.commSize, "MPI_Comm_size");
   find(mpi.commRank, "MPI_Comm_rank");
   find(mpi.commSetErrhandler, "MPI_Comm_set_errhandler");
+  find(mpi.commDup, "MPI_Comm_dup");
   find(mpi.isend, "MPI_Isend");
   find(mpi.improbe, "MPI_Improbe");
   find(mpi.getCount, "MPI_Get_count");
@@ -81,22 +85,32 @@ StatusOr<Mpi> loadMpi() {
   return mpi;
 }
 
+// What the ends of this rank share. MPI is called by one of their threads at a time.
+struct MpiWorld {
+  Mpi mpi;
+  std::mutex mutex; // of the calls, and of:
+  std::optional<std::string> failure = {};
+};
+
 class MpiEnd final : public Transport {
 public:
-  MpiEnd(const Mpi &mpi, RankGrid grid, int32_t number, std::chrono::milliseconds patience)
-      : Transport(grid, number), mpi_(mpi), patience_(patience) {
+  MpiEnd(std::shared_ptr<MpiWorld> world, Handle communicator, RankGrid grid, int32_t number,
+         std::chrono::milliseconds patience)
+      : Transport(grid, number), world_(std::move(world)), mpi_(world_->mpi), communicator_(communicator),
+        failure_(world_->failure), patience_(patience) {
     sends_.reserve(static_cast<size_t>(grid.size()));
     receives_.reserve(static_cast<size_t>(grid.size()));
   }
   // After a failure the others may never come to finalize; mpirun ends them when this process does.
   ~MpiEnd() override {
-    if (!failure_)
+    if (communicator_ == mpi_.world && !failure_)
       mpi_.finalize();
   }
 
   Status exchange(int32_t label, std::span<const OutgoingMessage> outgoing,
                   std::span<const IncomingMessage> incoming) override;
   void fail(const std::string &why) override;
+  StatusOr<std::unique_ptr<Transport>> openChannel() override;
 
 private:
   struct Receive {
@@ -110,10 +124,14 @@ private:
     bool isDone = false;
   };
 
+  // These are called with the lock.
   Status failed(const std::string &why) {
-    fail(why);
+    tellAll(why);
     return Status::error(*failure_);
   }
+  void tellAll(const std::string &why);
+  // Where the exchange stands: the rank that it waits for, or nothing.
+  StatusOr<std::optional<int32_t>> look(int32_t label);
   Status start(int32_t label, std::span<const OutgoingMessage> outgoing);
   Status advance(int32_t label, Receive &receive);
   // What another rank has said as it failed, in the message `matched`.
@@ -123,9 +141,11 @@ private:
     return std::string(call) + " failed with error " + std::to_string(error);
   }
 
-  Mpi mpi_;
+  std::shared_ptr<MpiWorld> world_;
+  const Mpi &mpi_;
+  Handle communicator_;
+  std::optional<std::string> &failure_;
   std::chrono::milliseconds patience_;
-  std::optional<std::string> failure_;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
 };
@@ -138,7 +158,7 @@ Status MpiEnd::start(int32_t label, std::span<const OutgoingMessage> outgoing) {
                     std::to_string(INT_MAX) + "; compile with a smaller --max-tokens");
     Handle request = nullptr;
     if (int error = mpi_.isend(message.bytes.data(), static_cast<int>(message.bytes.size()), mpi_.byte, message.to,
-                               tagOf(label), mpi_.world, &request);
+                               tagOf(label), communicator_, &request);
         error != success)
       return failed(callFailed("MPI_Isend", error));
     sends_.push_back({message.to, request});
@@ -152,7 +172,7 @@ Status MpiEnd::advance(int32_t label, Receive &receive) {
     int found = 0, count = 0;
     Handle matched = nullptr;
     MpiStatus status;
-    if (int error = mpi_.improbe(message.from, anyTag, mpi_.world, &found, &matched, &status); error != success)
+    if (int error = mpi_.improbe(message.from, anyTag, communicator_, &found, &matched, &status); error != success)
       return failed(callFailed("MPI_Improbe", error));
     if (!found)
       return {};
@@ -178,8 +198,29 @@ Status MpiEnd::advance(int32_t label, Receive &receive) {
   return {};
 }
 
+StatusOr<std::optional<int32_t>> MpiEnd::look(int32_t label) {
+  std::optional<int32_t> waitsFor;
+  for (Receive &receive : receives_) {
+    if (receive.state != Receive::State::Done)
+      LLMC_RETURN_IF_ERROR(advance(label, receive));
+    if (receive.state != Receive::State::Done)
+      waitsFor = receive.message->from;
+  }
+  for (Send &send : sends_) {
+    int done = 0;
+    MpiStatus status;
+    if (!send.isDone && mpi_.test(&send.request, &done, &status) != success)
+      return failed("rank " + std::to_string(send.to) + " cannot be reached");
+    send.isDone |= done != 0;
+    if (!send.isDone)
+      waitsFor = send.to;
+  }
+  return waitsFor;
+}
+
 Status MpiEnd::exchange(int32_t label, std::span<const OutgoingMessage> outgoing,
                         std::span<const IncomingMessage> incoming) {
+  std::unique_lock lock(world_->mutex);
   if (failure_)
     return Status::error(*failure_);
   LLMC_RETURN_IF_ERROR(start(label, outgoing));
@@ -188,37 +229,35 @@ Status MpiEnd::exchange(int32_t label, std::span<const OutgoingMessage> outgoing
     receives_.push_back({&message});
   const Clock::time_point end = Clock::now() + patience_;
   for (int looks = 0;; ++looks) {
-    std::optional<int32_t> waitsFor;
-    for (Receive &receive : receives_) {
-      if (receive.state != Receive::State::Done)
-        LLMC_RETURN_IF_ERROR(advance(label, receive));
-      if (receive.state != Receive::State::Done)
-        waitsFor = receive.message->from;
-    }
-    for (Send &send : sends_) {
-      int done = 0;
-      MpiStatus status;
-      if (!send.isDone && mpi_.test(&send.request, &done, &status) != success)
-        return failed("rank " + std::to_string(send.to) + " cannot be reached");
-      send.isDone |= done != 0;
-      if (!send.isDone)
-        waitsFor = send.to;
-    }
+    LLMC_ASSIGN_OR_RETURN(std::optional<int32_t> waitsFor, look(label));
     if (!waitsFor)
       return {};
     if (looks < looksBeforeYield)
       continue;
-    if (std::optional<std::string> why = failureOfOthers()) {
-      failure_ = *why;
-      return Status::error(*why);
-    }
+    if (!failure_)
+      failure_ = failureOfOthers();
+    if (failure_)
+      return Status::error(*failure_);
     if (Clock::now() > end)
       return failed(lostPatienceText(number(), *waitsFor, patience_));
+    lock.unlock();
     if (looks < looksBeforeSleep)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(sleep);
+    lock.lock();
   }
+}
+
+StatusOr<std::unique_ptr<Transport>> MpiEnd::openChannel() {
+  std::lock_guard lock(world_->mutex);
+  if (failure_)
+    return Status::error(*failure_);
+  Handle communicator = nullptr;
+  if (int error = mpi_.commDup(mpi_.world, &communicator); error != success)
+    return failed(callFailed("MPI_Comm_dup", error));
+  mpi_.commSetErrhandler(communicator, mpi_.errorsReturn);
+  return std::unique_ptr<Transport>(new MpiEnd(world_, communicator, grid(), number(), patience_));
 }
 
 std::optional<std::string> MpiEnd::failureOfOthers() {
@@ -245,6 +284,11 @@ std::string MpiEnd::read(Handle matched, const MpiStatus &status) {
 }
 
 void MpiEnd::fail(const std::string &why) {
+  std::lock_guard lock(world_->mutex);
+  tellAll(why);
+}
+
+void MpiEnd::tellAll(const std::string &why) {
   if (failure_)
     return;
   failure_ = why;
@@ -272,7 +316,7 @@ bool MpiTransport::isLaunched() { return std::getenv("OMPI_COMM_WORLD_SIZE") != 
 StatusOr<std::unique_ptr<Transport>> MpiTransport::create(RankGrid grid, std::chrono::milliseconds patience) {
   LLMC_ASSIGN_OR_RETURN(Mpi mpi, loadMpi());
   int provided = 0, size = 0, number = 0;
-  // Calls come from one thread at a time, but not always the same.
+  // Calls come from one thread at a time (MpiWorld), but not always the same.
   if (int error = mpi.initThread(nullptr, nullptr, threadSerialized, &provided); error != success)
     return Status::error("MPI cannot be started: error " + std::to_string(error));
   mpi.commSetErrhandler(mpi.world, mpi.errorsReturn);
@@ -283,7 +327,9 @@ StatusOr<std::unique_ptr<Transport>> MpiTransport::create(RankGrid grid, std::ch
     return Status::error("mpirun started " + std::to_string(size) + " ranks, the artifact is for " +
                          std::to_string(grid.size()) + "; use mpirun -n " + std::to_string(grid.size()));
   }
-  return std::unique_ptr<Transport>(new MpiEnd(mpi, grid, number, patience));
+  auto world = std::make_shared<MpiWorld>();
+  world->mpi = mpi;
+  return std::unique_ptr<Transport>(new MpiEnd(world, mpi.world, grid, number, patience));
 }
 
 } // namespace llmc

@@ -1,4 +1,5 @@
 #include "runtime/collective/SimulatedRanks.h"
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -6,20 +7,30 @@ namespace llmc {
 
 class SimulatedRanks::End final : public Transport {
 public:
-  End(SimulatedRanks &ranks, int32_t number) : Transport(ranks.grid_, number), ranks_(ranks) {}
+  End(SimulatedRanks &ranks, int32_t number, size_t channel = 0)
+      : Transport(ranks.grid_, number), channel_(channel), ranks_(ranks) {}
   Status exchange(int32_t label, std::span<const OutgoingMessage> outgoing,
                   std::span<const IncomingMessage> incoming) override {
-    return ranks_.exchange(number(), label, outgoing, incoming);
+    return ranks_.exchange(*this, label, outgoing, incoming);
   }
   void fail(const std::string &why) override { ranks_.fail(why); }
+  StatusOr<std::unique_ptr<Transport>> openChannel() override {
+    ranks_.openChannel(++opened_);
+    return std::unique_ptr<Transport>(new End(ranks_, number(), opened_));
+  }
+  size_t channel() const { return channel_; }
 
 private:
+  size_t channel_, opened_ = 0;
   SimulatedRanks &ranks_;
 };
 
-SimulatedRanks::SimulatedRanks(RankGrid grid, std::chrono::milliseconds patience)
-    : grid_(grid), patience_(patience), mailboxes_(static_cast<size_t>(grid.size()) * static_cast<size_t>(grid.size())),
-      ended_(static_cast<size_t>(grid.size())) {}
+SimulatedRanks::SimulatedRanks(RankGrid grid, std::chrono::milliseconds patience, const SimulatedLink &link)
+    : grid_(grid), patience_(patience), link_(link),
+      linkIsFree_(static_cast<size_t>(grid.size()) * static_cast<size_t>(grid.size())),
+      ended_(static_cast<size_t>(grid.size())) {
+  openChannel(0);
+}
 
 SimulatedRanks::~SimulatedRanks() = default;
 
@@ -33,6 +44,17 @@ Status SimulatedRanks::run(const Body &body) {
   for (std::thread &thread : threads)
     thread.join();
   return failure_ ? Status::error(*failure_) : Status();
+}
+
+// Boxes stay where they are when others are added.
+void SimulatedRanks::openChannel(size_t channel) {
+  std::lock_guard lock(mutex_);
+  while (mailboxes_.size() <= channel)
+    mailboxes_.emplace_back(linkIsFree_.size());
+}
+
+SimulatedRanks::Mailbox &SimulatedRanks::mailbox(const End &end, int32_t from, int32_t to) {
+  return mailboxes_[end.channel()][pairOf(from, to)];
 }
 
 void SimulatedRanks::fail(const std::string &why) {
@@ -65,10 +87,24 @@ Status SimulatedRanks::waitFor(std::unique_lock<std::mutex> &lock, int32_t numbe
   return Status::error(*failure_);
 }
 
-Status SimulatedRanks::take(std::unique_lock<std::mutex> &lock, int32_t number, int32_t label,
+void SimulatedRanks::post(const End &end, int32_t label, const OutgoingMessage &message) {
+  Mailbox &box = mailbox(end, end.number(), message.to);
+  box.label = label;
+  box.message = message.bytes;
+  std::chrono::duration<double> takes{
+      link_.bytesPerSecond > 0 ? static_cast<double>(message.bytes.size()) / link_.bytesPerSecond : 0};
+  Clock::time_point &isFree = linkIsFree_[pairOf(end.number(), message.to)];
+  isFree = std::max(Clock::now(), isFree) + std::chrono::duration_cast<Clock::duration>(takes);
+  box.arrives = isFree + link_.latency;
+}
+
+Status SimulatedRanks::take(std::unique_lock<std::mutex> &lock, const End &end, int32_t label,
                             const IncomingMessage &message) {
-  Mailbox &box = mailbox(message.from, number);
+  const int32_t number = end.number();
+  Mailbox &box = mailbox(end, message.from, number);
   LLMC_RETURN_IF_ERROR(waitFor(lock, number, message.from, [&] { return box.message.has_value(); }));
+  if (changed_.wait_until(lock, box.arrives, [&] { return failure_.has_value(); }))
+    return Status::error(*failure_);
   std::span<const uint8_t> bytes = *box.message;
   if (bytes.size() != message.bytes.size() || box.label != label) {
     failure_ = box.label == label ? wrongSizeText(message.from, bytes.size(), number, message.bytes.size())
@@ -86,22 +122,21 @@ Status SimulatedRanks::take(std::unique_lock<std::mutex> &lock, int32_t number, 
   return {};
 }
 
-Status SimulatedRanks::exchange(int32_t number, int32_t label, std::span<const OutgoingMessage> outgoing,
+Status SimulatedRanks::exchange(const End &end, int32_t label, std::span<const OutgoingMessage> outgoing,
                                 std::span<const IncomingMessage> incoming) {
   std::unique_lock lock(mutex_);
   if (failure_)
     return Status::error(*failure_);
-  for (const OutgoingMessage &message : outgoing) {
-    mailbox(number, message.to).label = label;
-    mailbox(number, message.to).message = message.bytes;
-  }
+  const int32_t number = end.number();
+  for (const OutgoingMessage &message : outgoing)
+    post(end, label, message);
   changed_.notify_all();
   Status status;
   for (const IncomingMessage &message : incoming)
     if (status.ok())
-      status = take(lock, number, label, message);
+      status = take(lock, end, label, message);
   for (const OutgoingMessage &message : outgoing) {
-    Mailbox &box = mailbox(number, message.to);
+    Mailbox &box = mailbox(end, number, message.to);
     if (status.ok())
       status = waitFor(lock, number, message.to, [&] { return !box.message; });
     // After a failure too: the memory is the caller's again.

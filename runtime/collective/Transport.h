@@ -4,6 +4,7 @@
 #include "runtime/support/Status.h"
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -52,6 +53,9 @@ public:
                           std::span<const IncomingMessage> incoming) = 0;
   // Tells all ranks that this one cannot go on. The first failure counts.
   virtual void fail(const std::string &why) = 0;
+  // Another end of this rank, for messages that do not wait for those of this one; the two may be called at the same
+  // time. All ranks open as many, in the same order. It must not outlive this; failures are common to all.
+  virtual StatusOr<std::unique_ptr<Transport>> openChannel() = 0;
 
 private:
   RankGrid grid_;

@@ -2,6 +2,7 @@
 #include "runtime/support/Json.h"
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 namespace llmc {
 namespace {
@@ -17,6 +18,8 @@ public:
     for (int32_t worker = 0; worker < trace_.workers(); ++worker)
       name("thread_name", worker, "worker " + std::to_string(worker));
     name("thread_name", stepLane(), "steps");
+    for (int32_t channel = 0; channel < channels(); ++channel)
+      name("thread_name", exchangeLane(channel), "exchanges " + std::to_string(channel));
     for (size_t step = 0; step < trace_.steps().size(); ++step)
       writeStep(step, trace_.steps()[step]);
     out_ += "\n]}\n";
@@ -25,6 +28,14 @@ public:
 
 private:
   int32_t stepLane() const { return trace_.workers(); }
+  int32_t exchangeLane(int32_t channel) const { return trace_.workers() + 1 + channel; }
+  int32_t channels() const {
+    int32_t channels = 0;
+    for (const TracedStep &step : trace_.steps())
+      for (const ExchangeSpan &span : trace_.exchanges(step))
+        channels = std::max(channels, span.channel + 1);
+    return channels;
+  }
 
   void name(const char *what, int32_t lane, const std::string &text) {
     begin();
@@ -52,22 +63,33 @@ private:
     event(Json(what).dump(), "step", stepLane(), step.start, step.finish, "\"step\": " + std::to_string(index));
     for (int32_t worker = 0; worker < trace_.workers(); ++worker)
       writeLane(index, step, worker);
+    for (const ExchangeSpan &span : trace_.exchanges(step))
+      event(Json(collectiveName(span.kind)).dump(), "exchange", exchangeLane(span.channel), span.start, span.finish,
+            "\"step\": " + std::to_string(index) + ", \"exchange\": " + std::to_string(span.number) +
+                ", \"rows\": " + std::to_string(span.rows));
   }
 
   void writeLane(size_t index, const TracedStep &step, int32_t worker) {
-    std::vector<size_t> seen(manifest_.kernels.size()); // launches of each task so far
+    std::map<std::pair<int32_t, int32_t>, size_t> seen; // launches of each block and task so far
     std::span<const LaunchSpan> launches = trace_.launches(step, worker);
     for (size_t launch = 0; launch < launches.size(); ++launch) {
       const LaunchSpan &span = launches[launch];
+      if (span.task == LLMC_TRACE_WAIT) {
+        event("\"exchange\"", "wait", worker, span.start, span.joined,
+              "\"step\": " + std::to_string(index) + ", \"launch\": " + std::to_string(launch));
+        continue;
+      }
       auto task = static_cast<size_t>(span.task);
       bool known = task < manifest_.kernels.size();
       std::string arguments = "\"step\": " + std::to_string(index) + ", \"launch\": " + std::to_string(launch);
       if (known) {
         const std::vector<int32_t> &layers = manifest_.kernels[task].layers;
-        size_t nth = seen[task]++;
+        size_t nth = seen[{span.block, span.task}]++;
         if (nth < layers.size() && layers[nth] >= 0)
           arguments += ", \"layer\": " + std::to_string(layers[nth]);
       }
+      if (span.block >= 0)
+        arguments += ", \"block\": " + std::to_string(span.block);
       if (span.waited > 0)
         arguments += ", \"waited_inside_ns\": " + std::to_string(span.waited);
       std::string name = known ? manifest_.kernels[task].name : "task " + std::to_string(span.task);
@@ -89,11 +111,17 @@ private:
 
 } // namespace
 
-size_t launchesPerStep(const DispatchManifest &manifest) {
+TraceRoom traceRoomFor(const DispatchManifest &dispatch, const Manifest &manifest) {
+  TraceRoom room;
+  if (manifest.rank) {
+    room.blocks = manifest.rank->rowBlocks;
+    room.exchanges = static_cast<size_t>(manifest.rank->exchanges);
+  }
   size_t launches = 0;
-  for (const KernelEntry &kernel : manifest.kernels)
+  for (const KernelEntry &kernel : dispatch.kernels)
     launches += kernel.layers.size();
-  return std::max<size_t>(launches, 1);
+  room.launches = std::max<size_t>(launches, 1) * static_cast<size_t>(std::max(room.blocks, 1)) + room.exchanges;
+  return room;
 }
 
 std::string chromeTrace(const StepTrace &trace, const DispatchManifest &manifest) {

@@ -76,15 +76,35 @@ Status Engine::meetRanks(const EngineOptions &options) {
   if (options.transport->grid() != grid)
     return Status::error(artifact_.folder() + ": is for " + std::to_string(grid.size()) + " ranks, there are " +
                          std::to_string(options.transport->grid().size()));
-  collectives_.emplace(*options.transport);
-  LLMC_ASSIGN_OR_RETURN(exchanged_, MemoryRegion::map(manifest().rank ? manifest().rank->collectiveBytes : 0,
-                                                      "rows that ranks exchange"));
+  const RankFacts facts = manifest().rank.value_or(RankFacts());
+  LLMC_ASSIGN_OR_RETURN(exchanged_, MemoryRegion::map(facts.collectiveBytes, "rows that ranks exchange"));
+  blocks_.emplace(facts.rowBlocks, facts.rowsPerBlock, scheduler_.limits().maxTokens, scheduler_.limits().maxSequences);
   for (llmc_step_context &context : contexts_) {
-    context.collective = collectiveOfProgram;
+    context.collective_start = startCollective;
+    context.collective_wait = waitForCollective;
     context.collective_state = this;
     context.collective_failed = &collectiveFailed_;
+    blockContexts_.insert(blockContexts_.end(), blocks_->batches().size(), context);
   }
-  return checkSameIdentity(*options.transport, manifest().rank ? manifest().rank->identity : "");
+  for (llmc_step_context &context : contexts_)
+    context.blocks = &blockContext(context.worker, 0);
+  // All ranks are there before channels are opened.
+  LLMC_RETURN_IF_ERROR(checkSameIdentity(*options.transport, facts.identity));
+  return openQueues(*options.transport, facts);
+}
+
+Status Engine::openQueues(Transport &transport, const RankFacts &facts) {
+  for (int32_t block = 0; block < facts.rowBlocks; ++block) {
+    if (block > 0) {
+      LLMC_ASSIGN_OR_RETURN(std::unique_ptr<Transport> channel, transport.openChannel());
+      channels_.push_back(std::move(channel));
+    }
+    LLMC_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveQueue> queue,
+                          CollectiveQueue::create(block > 0 ? *channels_.back() : transport, block,
+                                                  static_cast<size_t>(facts.exchanges)));
+    exchanges_.push_back(std::move(queue));
+  }
+  return {};
 }
 
 Status Engine::allocate(const EngineOptions &options) {
@@ -157,23 +177,45 @@ void Engine::stepOnWorker(void *engine, int32_t worker) {
   self->artifact_.step()(&self->contexts_[static_cast<size_t>(worker)]);
 }
 
-int32_t Engine::collectiveOfProgram(void *engine, const llmc_collective *what, const float *input, float *result) {
+// Blocks share the room by their rows; what is about all rows waits for the blocks, and has all of it.
+std::span<float> Engine::exchangeScratch(const llmc_batch &batch, size_t block) const {
+  std::span<float> all(reinterpret_cast<float *>(exchanged_.data()), exchanged_.bytes() / sizeof(float));
+  if (&batch == contexts_[0].batch)
+    return all;
+  auto edge = [&](int64_t row) {
+    return all.size() * static_cast<uint64_t>(row) / static_cast<uint64_t>(contexts_[0].batch->num_tokens);
+  };
+  const int64_t first = blocks_->firstRow(block);
+  return all.subspan(edge(first), edge(first + batch.num_tokens) - edge(first));
+}
+
+void Engine::startCollective(void *engine, const llmc_collective *what, const llmc_batch *batch, const float *input,
+                             float *result) {
   auto *self = static_cast<Engine *>(engine);
-  const llmc_batch &batch = *self->contexts_[0].batch;
-  std::span<float> scratch(reinterpret_cast<float *>(self->exchanged_.data()),
-                           self->exchanged_.bytes() / sizeof(float));
-  self->rankFailure_ = self->collectives_->run(*what, what->logit_rows ? batch.num_logit_rows : batch.num_tokens, input,
-                                               result, scratch);
-  return self->rankFailure_.ok() ? 0 : 1;
+  const size_t block =
+      batch == self->contexts_[0].batch ? 0 : static_cast<size_t>(batch - self->blocks_->batches().data());
+  self->exchanges_[block]->start(*what, what->logit_rows ? batch->num_logit_rows : batch->num_tokens, input, result,
+                                 self->exchangeScratch(*batch, block));
+}
+
+int32_t Engine::waitForCollective(void *engine, const llmc_collective *what) {
+  bool ok = true;
+  for (const std::unique_ptr<CollectiveQueue> &queue : static_cast<Engine *>(engine)->exchanges_)
+    ok &= queue->wait(*what).ok();
+  return ok ? 0 : 1;
 }
 
 void Engine::useHooks(StepTrace *trace) {
-  for (llmc_step_context &context : contexts_) {
+  auto use = [&](llmc_step_context &context, int32_t block) {
     context.barrier = trace ? StepTrace::barrierOfTrace : ThreadPool::barrierOfPool;
     context.barrier_state = trace ? static_cast<void *>(trace) : pool_.get();
     context.trace = trace ? StepTrace::launchOfTrace : nullptr;
-    context.trace_state = trace;
-  }
+    context.trace_state = trace ? trace->stateOfBlock(block) : nullptr;
+  };
+  for (llmc_step_context &context : contexts_)
+    use(context, -1);
+  for (size_t i = 0; i < blockContexts_.size(); ++i)
+    use(blockContexts_[i], static_cast<int32_t>(i % blocks_->batches().size()));
 }
 
 void Engine::trace(StepTrace *trace) {
@@ -190,18 +232,40 @@ bool Engine::compute() {
   for (const PlannedSpan &span : scheduler_.plannedSpans())
     if (span.firstPosition < scheduler_.sequence(span.entry).promptTokens)
       stepPromptTokens_ += span.tokens;
-  for (llmc_step_context &context : contexts_)
-    context.batch = batch;
-  if (trace_) {
-    bool traced = trace_->begin(*pool_, stepTokens_, stepPromptTokens_);
+  useBatch(*batch);
+  bool traced = trace_ && trace_->begin(*pool_, stepTokens_, stepPromptTokens_);
+  if (trace_)
     useHooks(traced ? trace_ : nullptr);
-  }
+  for (const std::unique_ptr<CollectiveQueue> &queue : exchanges_)
+    queue->begin(/*beside=*/blocks_->used() > 1, traced ? trace_->exchangeRecord() : nullptr);
   if (rankFailure_.ok())
-    pool_->run(stepOnWorker, this);
+    runStep();
   if (trace_)
     trace_->end();
   scheduler_.advance();
   return true;
+}
+
+void Engine::useBatch(const llmc_batch &batch) {
+  for (llmc_step_context &context : contexts_)
+    context.batch = &batch;
+  if (!blocks_)
+    return;
+  blocks_->cut(batch);
+  for (const llmc_step_context &whole : contexts_)
+    for (size_t block = 0; block < blocks_->batches().size(); ++block) {
+      llmc_step_context &context = blockContext(whole.worker, block);
+      context.batch = &blocks_->batches()[block];
+      context.first_row = blocks_->firstRow(block);
+      context.record = whole.record ? whole.record + context.first_row * whole.record_channels : nullptr;
+    }
+}
+
+void Engine::runStep() {
+  pool_->run(stepOnWorker, this);
+  for (const std::unique_ptr<CollectiveQueue> &queue : exchanges_)
+    if (Status status = queue->waitForAll(); rankFailure_.ok())
+      rankFailure_ = status;
 }
 
 std::span<const Event> Engine::step() {

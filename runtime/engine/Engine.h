@@ -5,8 +5,10 @@
 // Two ways to use it: add sequences and call step() until idle(), or forward() for the logits of given tokens.
 #pragma once
 #include "runtime/artifact/Loader.h"
-#include "runtime/collective/Collectives.h"
+#include "runtime/collective/CollectiveQueue.h"
+#include "runtime/collective/SimulatedRanks.h"
 #include "runtime/engine/MemoryRegion.h"
+#include "runtime/engine/RowBlocks.h"
 #include "runtime/engine/Sampler.h"
 #include "runtime/engine/Scheduler.h"
 #include "runtime/engine/StepTrace.h"
@@ -14,6 +16,7 @@
 #include "runtime/engine/WeightMemory.h"
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace llmc {
@@ -28,6 +31,8 @@ struct EngineOptions {
   // By which the engine, as one of the ranks that share the artifact, reaches the others; all of them must be asked for
   // the same. It must outlive the engine. RankEngines.h makes one.
   Transport *transport = nullptr;
+  // Of ranks that are threads of one process (withEngines).
+  SimulatedLink link = {};
 };
 
 struct GenerationRequest {
@@ -83,7 +88,7 @@ public:
   int32_t threads() const { return pool_->workers(); }
   const SchedulerLimits &limits() const { return scheduler_.limits(); }
   // Whether this is the rank that speaks for all of them.
-  bool isFirstRank() const { return !collectives_ || collectives_->transport().number() == 0; }
+  bool isFirstRank() const { return exchanges_.empty() || exchanges_.front()->transport().number() == 0; }
   // Everything but the weights.
   uint64_t allocatedBytes() const;
 
@@ -122,14 +127,25 @@ private:
   Status allocate(const EngineOptions &options);
   // Plans and runs; false when there was nothing to do.
   bool compute();
+  // The program's, with the exchanges that it leaves behind.
+  void runStep();
+  void useBatch(const llmc_batch &batch);
   void useHooks(StepTrace *trace);
+  llmc_step_context &blockContext(int32_t worker, size_t block) {
+    return blockContexts_[static_cast<size_t>(worker) * blocks_->batches().size() + block];
+  }
   void sampleRow(size_t row, const PlannedRow &planned);
   Finish finishOf(const Generation &generation, int32_t token) const;
   Status deliver(SequenceId firstId, const ForwardSink &sink) const;
   Status meetRanks(const EngineOptions &options);
   void failAll();
   static void stepOnWorker(void *engine, int32_t worker);
-  static int32_t collectiveOfProgram(void *engine, const llmc_collective *what, const float *input, float *result);
+  Status openQueues(Transport &transport, const RankFacts &facts);
+  // Room beside the operands of an exchange of such rows.
+  std::span<float> exchangeScratch(const llmc_batch &batch, size_t block) const;
+  static void startCollective(void *engine, const llmc_collective *what, const llmc_batch *batch, const float *input,
+                              float *result);
+  static int32_t waitForCollective(void *engine, const llmc_collective *what);
   std::span<const float> logitsOf(size_t firstRow, size_t rows) const;
 
   LoadedArtifact artifact_;
@@ -139,10 +155,14 @@ private:
   MemoryRegion arena_, kv_, state_, logits_, record_, exchanged_;
   std::vector<MemoryRegion> scratch_; // per worker: no worker can reach another's
   std::vector<llmc_step_context> contexts_;
-  std::optional<Collectives> collectives_; // of one of several ranks
-  int32_t collectiveFailed_ = 0;           // of the step, for all workers
-  Status rankFailure_;                     // once ranks have lost each other there are no more steps
-  StepTrace *trace_ = nullptr;             // not ours
+  // Of one of several ranks.
+  std::optional<RowBlocks> blocks_;
+  std::vector<llmc_step_context> blockContexts_;            // by worker and block
+  std::vector<std::unique_ptr<Transport>> channels_;        // of all blocks but the first
+  std::vector<std::unique_ptr<CollectiveQueue>> exchanges_; // of each block
+  int32_t collectiveFailed_ = 0;                            // of the step, for all workers
+  Status rankFailure_;                                      // once ranks have lost each other there are no more steps
+  StepTrace *trace_ = nullptr;                              // not ours
   Sampler sampler_;
   std::vector<Generation> generations_; // by entry of the scheduler
   std::vector<Event> events_;

@@ -12,15 +12,22 @@ int64_t now() {
 
 } // namespace
 
-StepTrace::StepTrace(int32_t workers, size_t launches, size_t steps)
-    : maxLaunches_(launches), maxSteps_(steps), lanes_(static_cast<size_t>(workers)) {
+StepTrace::StepTrace(int32_t workers, const TraceRoom &room, size_t steps)
+    : maxLaunches_(room.launches), maxSteps_(steps), lanes_(static_cast<size_t>(workers)) {
+  for (int32_t block = -1; block < room.blocks; ++block)
+    blocks_.push_back({this, block});
   for (Lane &lane : lanes_)
-    lane.spans.resize(launches * steps);
+    lane.spans.resize(room.launches * steps);
+  exchanges_.spans.reserve(room.exchanges * steps);
   steps_.reserve(steps);
 }
 
 std::span<const LaunchSpan> StepTrace::launches(const TracedStep &step, int32_t worker) const {
   return std::span(lanes_[static_cast<size_t>(worker)].spans).subspan(step.firstLaunch, step.numLaunches);
+}
+
+std::span<const ExchangeSpan> StepTrace::exchanges(const TracedStep &step) const {
+  return std::span(exchanges_.spans).subspan(step.firstExchange, step.numExchanges);
 }
 
 bool StepTrace::begin(ThreadPool &pool, int32_t rows, int32_t promptRows) {
@@ -32,7 +39,7 @@ bool StepTrace::begin(ThreadPool &pool, int32_t rows, int32_t promptRows) {
     lane.used = first;
     lane.open = false;
   }
-  steps_.push_back({rows, promptRows, now(), 0, first, 0});
+  steps_.push_back({rows, promptRows, now(), 0, first, 0, exchanges_.spans.size(), 0});
   return true;
 }
 
@@ -49,14 +56,15 @@ void StepTrace::end() {
       lane.spans[lane.used - 1].finish = lane.spans[lane.used - 1].joined = step.finish;
   }
   step.numLaunches = used - step.firstLaunch;
+  step.numExchanges = exchanges_.spans.size() - step.firstExchange;
 }
 
-void StepTrace::launchOfTrace(void *trace, int32_t worker, int32_t task) {
-  auto *self = static_cast<StepTrace *>(trace);
+void StepTrace::launchOfTrace(void *block, int32_t worker, int32_t task) {
+  auto [self, number] = *static_cast<const Block *>(block);
   Lane &lane = self->lanes_[static_cast<size_t>(worker)];
   lane.open = lane.used < self->steps_.back().firstLaunch + self->maxLaunches_;
   if (lane.open)
-    lane.spans[lane.used++] = {task, now(), 0, 0, 0};
+    lane.spans[lane.used++] = {task, number, now(), 0, 0, 0};
 }
 
 void StepTrace::barrierOfTrace(void *trace, int32_t worker) {

@@ -133,3 +133,28 @@ func.func @step(%batch: !llm.batch) {
   tile.launch @use(%a) : !tile.rows<64>
   return
 }
+
+// -----
+
+// What is exchanged beside the step lies where nobody writes until the step has waited for it: the third buffer is not put
+// on the first two, the fourth is.
+tile.task @fill rows(%row, %column of 1) (%a: !tile.rows<64>) {
+}
+// CHECK: module attributes {llmc.arena_bytes_per_row = 768 : i64
+// CHECK-LABEL: func.func @step
+func.func @step(%batch: !llm.batch) {
+  // CHECK: tile.alloc at 0 :
+  // CHECK: tile.alloc at 256 :
+  // CHECK: tile.alloc at 512 :
+  // CHECK: tile.alloc at 0 :
+  %a = tile.alloc : !tile.rows<64>
+  %b = tile.alloc : !tile.rows<64>
+  %c = tile.alloc : !tile.rows<64>
+  %d = tile.alloc : !tile.rows<64>
+  tile.launch @fill(%a) : !tile.rows<64>
+  %t = tile.all_reduce rows %a to %b : !tile.rows<64> -> !tile.token
+  tile.launch @fill(%c) : !tile.rows<64>
+  tile.wait %t
+  tile.launch @fill(%d) : !tile.rows<64>
+  return
+}

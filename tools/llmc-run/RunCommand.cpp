@@ -176,8 +176,8 @@ Status Run::startTrace() {
   if (options_.traceFile.empty() || !engine_->isFirstRank())
     return {};
   LLMC_ASSIGN_OR_RETURN(DispatchManifest manifest, engine_->artifact().readDispatch());
-  size_t launches = launchesPerStep(manifest);
-  tracing_.reset(new Tracing{std::move(manifest), StepTrace(engine_->threads(), launches, tracedSteps)});
+  TraceRoom room = traceRoomFor(manifest, engine_->manifest());
+  tracing_.reset(new Tracing{std::move(manifest), StepTrace(engine_->threads(), room, tracedSteps)});
   engine_->trace(&tracing_->trace);
   return {};
 }
@@ -238,6 +238,7 @@ Status runOnRanks(const RunOptions &options, std::ostream &out, std::ostream &er
   EngineOptions engineOptions;
   engineOptions.threads = options.threads;
   engineOptions.chunkTokens = options.chunkTokens;
+  engineOptions.link = options.link;
   return withEngines(options.artifact, engineOptions, [&](Engine &engine) {
     NoBuffer noBuffer;
     std::ostream nothing(&noBuffer);

@@ -1,6 +1,7 @@
 // RunCommand: what `llmc-run` and `llmc run` do with an artifact, without the parsing of flags (RunFlags.h).
 #pragma once
 #include "runtime/artifact/Manifest.h"
+#include "runtime/collective/SimulatedRanks.h"
 #include "runtime/engine/Sampler.h"
 #include <cstdint>
 #include <iosfwd>
@@ -31,6 +32,7 @@ struct RunOptions {
   bool json = false;
   int32_t threads = 0;
   int32_t chunkTokens = 0;
+  SimulatedLink link = {};
   std::string traceFile;     // "" or where the first steps go, for Perfetto
   double compileSeconds = 0; // for the report of a driver that compiled first
 };

@@ -35,6 +35,17 @@ inline void addRunFlags(CLI::App &app, RunOptions &options) {
   app.add_option("--chunk", options.chunkTokens, "prompt tokens per step (0 = as many as a step holds)");
   app.add_option("--trace", options.traceFile,
                  "file for what each worker does in the first 64 steps; ui.perfetto.dev shows it");
+  app.add_option_function<double>(
+         "--link-latency",
+         [&options](double microseconds) {
+           options.link.latency = std::chrono::nanoseconds(static_cast<int64_t>(microseconds * 1e3));
+         },
+         "microseconds that a message between simulated ranks is under way, as between machines")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option_function<double>(
+         "--link-bandwidth", [&options](double gigabytes) { options.link.bytesPerSecond = gigabytes * 1e9; },
+         "GB/s from one simulated rank to another")
+      ->check(CLI::Range(1e-6, 1e6));
   app.add_flag("--json", options.json, "one JSON object on standard output");
 }
 

@@ -76,11 +76,10 @@ void setAgainstLimits(Measured &m, const BenchCommand &command) {
 
 // Recorded steps of prefill and decode; the limits come later, when the engine is gone.
 struct Recorded {
-  Recorded(const BenchCommand &command, const Bench &bench, const DispatchManifest &dispatch, int32_t threads)
-      : prefills(threads, launchesPerStep(dispatch), static_cast<size_t>(command.repeat)),
-        decodes(threads, launchesPerStep(dispatch), static_cast<size_t>(bench.tracedDecodes())),
-        forFile(threads, launchesPerStep(dispatch), 1 + Bench::decodesInFile),
-        prefillShape(llmc::prefillShape(bench.tracedRows())),
+  Recorded(const BenchCommand &command, const Bench &bench, const TraceRoom &room, int32_t threads)
+      : prefills(threads, room, static_cast<size_t>(command.repeat)),
+        decodes(threads, room, static_cast<size_t>(bench.tracedDecodes())),
+        forFile(threads, room, 1 + Bench::decodesInFile), prefillShape(llmc::prefillShape(bench.tracedRows())),
         decodeShape(llmc::decodeShape(command.streams, bench.tracedLength())) {}
   StepTrace prefills, decodes, forFile;
   StepShape prefillShape, decodeShape;
@@ -123,7 +122,7 @@ StatusOr<Measured> measure(const BenchCommand &command) {
   LLMC_ASSIGN_OR_RETURN(result.weights, reportWeights(engine->artifact(), dispatch));
   Bench bench(command, *engine);
   LLMC_RETURN_IF_ERROR(bench.check());
-  Recorded recorded(command, bench, dispatch, result.threads);
+  Recorded recorded(command, bench, traceRoomFor(dispatch, engine->manifest()), result.threads);
   LLMC_ASSIGN_OR_RETURN(result.prefill, bench.repeated([&] { return bench.prefill(); }));
   LLMC_RETURN_IF_ERROR(recordPrefill(command, bench, recorded));
   LLMC_ASSIGN_OR_RETURN(result.decode, bench.repeated([&] { return bench.decode(); }));

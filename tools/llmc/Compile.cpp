@@ -125,12 +125,11 @@ StatusOr<Manifest> manifestOf(const Model &model, const CpuTarget &target, const
   manifest.maxWorkers = mostWorkers;
   manifest.numPages = static_cast<int32_t>(limits.numPages);
   if (RankGrid grid = gridOf(module); grid.size() > 1) {
-    FailureOr<uint64_t> bytes = cpu::collectiveBytes(module, limits.maxTokens, limits.maxLogitRows);
-    if (failed(bytes))
+    FailureOr<RankFacts> facts = cpu::exchangeFactsOf(module, limits.maxTokens, limits.maxLogitRows);
+    if (failed(facts))
       return Status::error("the copies of rows that ranks exchange take more than 2^63 bytes");
-    manifest.rank.emplace(); // its number is the writer's business
+    manifest.rank = *facts; // its number is the writer's business
     manifest.rank->grid = grid;
-    manifest.rank->collectiveBytes = *bytes;
   }
   planMemory(manifest, module, program.scratchBytes);
   return manifest;

@@ -15,6 +15,15 @@ std::string functionSymbol(func::FuncOp function) {
   return function.getSymName() == "step" ? "llmc_step" : "llmc_function." + function.getSymName().str();
 }
 
+// Input and result of a collective, each null where it has none.
+std::pair<Value, Value> operandsOf(Operation &op) {
+  return llvm::TypeSwitch<Operation *, std::pair<Value, Value>>(&op)
+      .Case<tile::AllReduceOp, tile::AllGatherOp>(
+          [](auto collective) { return std::pair<Value, Value>(collective.getInput(), collective.getResult()); })
+      .Case([](tile::SendOp send) { return std::pair<Value, Value>(send.getInput(), Value()); })
+      .Case([](tile::ReceiveOp receive) { return std::pair<Value, Value>(Value(), receive.getResult()); });
+}
+
 class FunctionEmitter {
 public:
   FunctionEmitter(ImplicitLocOpBuilder &b, ModuleOp program, const PlanFacts &plan, const CpuTarget &target,
@@ -26,12 +35,20 @@ public:
 
 private:
   LogicalResult emitOp(KernelBuilder &k, Operation &op);
+  LogicalResult emitOnBlock(KernelBuilder &k, Operation &op, int64_t block);
+  LogicalResult emitUse(KernelBuilder &k, Operation &op);
+  LogicalResult emitCall(KernelBuilder &k, func::CallOp layer);
   LogicalResult emitLaunch(KernelBuilder &k, tile::LaunchOp launch);
   void emitCollective(KernelBuilder &k, Operation &op);
-  Value descriptionOf(ArrayRef<int64_t> words);
+  void emitWait(KernelBuilder &k, ArrayRef<std::string> exchanges);
+  void emitStart(KernelBuilder &k, Operation &op, StringRef description);
+  bool mayFail(Operation &op);
+  // What a function is given for `value`: of a block of rows where that is what is emitted. Room is nobody's row.
+  Value pointerTo(KernelBuilder &k, Value value, bool isRoom = false);
+  std::string describe(Operation &op);
   void returnWhereFailed(KernelBuilder &k);
   bool exchanges(func::FuncOp function);
-  void emitTrace(KernelBuilder &k, tile::TaskOp task);
+  void emitTrace(KernelBuilder &k, int32_t task);
   void call(KernelBuilder &k, StringRef symbol, ValueRange operands);
   template <typename SymbolOp> FailureOr<int64_t> offsetOf(Operation &user, StringAttr symbol);
 
@@ -41,9 +58,11 @@ private:
   const CpuTarget &target;
   const TaskNumbers &numbers;
   Type pointer;
-  Value context;
+  Value context;          // of the rows that are computed:
+  bool isOnBlock = false; // of a block of them
   DenseMap<Value, Value> values;
-  DenseMap<Operation *, bool> exchanging; // functions with collectives, or calls of such
+  DenseMap<Value, std::string> descriptions; // by token
+  DenseMap<Operation *, bool> exchanging;    // functions with collectives, or calls of such
   int numCollectives = 0;
 };
 
@@ -85,6 +104,43 @@ template <typename SymbolOp> FailureOr<int64_t> FunctionEmitter::offsetOf(Operat
 }
 
 LogicalResult FunctionEmitter::emitOp(KernelBuilder &k, Operation &op) {
+  std::optional<int64_t> block = tile::blockOf(&op);
+  LogicalResult emitted = block ? emitOnBlock(k, op, *block) : emitUse(k, op);
+  if (succeeded(emitted) && mayFail(op))
+    returnWhereFailed(k);
+  return emitted;
+}
+
+// All workers see the same blocks, so all of them skip an empty one, with its barriers, or none.
+LogicalResult FunctionEmitter::emitOnBlock(KernelBuilder &k, Operation &op, int64_t block) {
+  for (Value operand : op.getOperands())
+    if (operand.getDefiningOp<tile::LogitsOp>())
+      return op.emitOpError() << "is about block " << block << " of the rows, but takes the logits, which have none";
+  Value whole = context;
+  Value blocks = k.load(pointer, whole, offsetof(llmc_step_context, blocks));
+  context = k.at(blocks, block * static_cast<int64_t>(sizeof(llmc_step_context)));
+  Value batch = k.load(pointer, context, offsetof(llmc_step_context, batch));
+  Value rows = k.loadInt(batch, offsetof(llmc_batch, num_tokens));
+  LogicalResult emitted = success();
+  isOnBlock = true;
+  k.when(k.less(k.i64(0), rows), [&] { emitted = emitUse(k, op); });
+  isOnBlock = false;
+  context = whole;
+  return emitted;
+}
+
+Value FunctionEmitter::pointerTo(KernelBuilder &k, Value value, bool isRoom) {
+  Value whole = values.lookup(value);
+  if (isOnBlock && isa<llm::BatchType>(value.getType()))
+    return k.load(pointer, context, offsetof(llmc_step_context, batch));
+  auto rows = dyn_cast<tile::RowsType>(value.getType());
+  if (!isOnBlock || isRoom || !rows)
+    return whole;
+  Value before = k.load(k.i64Type, context, offsetof(llmc_step_context, first_row));
+  return k.at(whole, k.mul(before, 4 * rows.stride()));
+}
+
+LogicalResult FunctionEmitter::emitUse(KernelBuilder &k, Operation &op) {
   auto field = [&](int64_t offset) { return k.load(pointer, context, offset); };
   if (auto alloc = dyn_cast<tile::AllocOp>(op)) {
     if (!alloc.getOffset())
@@ -115,38 +171,49 @@ LogicalResult FunctionEmitter::emitOp(KernelBuilder &k, Operation &op) {
   }
   if (auto launch = dyn_cast<tile::LaunchOp>(op))
     return emitLaunch(k, launch);
-  if (auto layer = dyn_cast<func::CallOp>(op)) {
-    auto callee = program.lookupSymbol<func::FuncOp>(layer.getCalleeAttr().getAttr());
-    if (!callee || layer.getNumResults() != 0)
-      return layer.emitOpError() << "must call a function of this module that returns nothing";
-    SmallVector<Value> operands = {context};
-    for (Value operand : layer.getOperands())
-      operands.push_back(values.lookup(operand));
-    call(k, functionSymbol(callee), operands);
-    if (exchanges(callee))
-      returnWhereFailed(k);
-    return success();
-  }
+  if (auto layer = dyn_cast<func::CallOp>(op))
+    return emitCall(k, layer);
   if (tile::isCollective(&op)) {
     emitCollective(k, op);
+    return success();
+  }
+  if (auto wait = dyn_cast<tile::WaitOp>(op)) {
+    emitWait(k, llvm::map_to_vector(wait.getTokens(), [&](Value token) { return descriptions.lookup(token); }));
     return success();
   }
   if (isa<func::ReturnOp>(op) && op.getNumOperands() == 0)
     return success();
   return op.emitOpError() << "cannot be in a step program when code is generated (known = tile.alloc tile.logits "
-                             "tile.launch tile.all_reduce tile.all_gather tile.send tile.receive "
+                             "tile.launch tile.all_reduce tile.all_gather tile.send tile.receive tile.wait "
                              "llm.use_weight llm.use_state func.call)";
+}
+
+LogicalResult FunctionEmitter::emitCall(KernelBuilder &k, func::CallOp layer) {
+  auto callee = program.lookupSymbol<func::FuncOp>(layer.getCalleeAttr().getAttr());
+  if (!callee || layer.getNumResults() != 0)
+    return layer.emitOpError() << "must call a function of this module that returns nothing";
+  SmallVector<Value> operands = {context};
+  for (Value operand : layer.getOperands())
+    operands.push_back(pointerTo(k, operand));
+  call(k, functionSymbol(callee), operands);
+  return success();
+}
+
+bool FunctionEmitter::mayFail(Operation &op) {
+  if (auto layer = dyn_cast<func::CallOp>(op))
+    return exchanges(program.lookupSymbol<func::FuncOp>(layer.getCalleeAttr().getAttr()));
+  return isa<tile::WaitOp>(op) || (tile::isCollective(&op) && op.getNumResults() == 0);
 }
 
 LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launch) {
   auto task = program.lookupSymbol<tile::TaskOp>(launch.getTaskAttr().getAttr());
   SmallVector<Value> operands = {context};
-  for (Value operand : launch.getOperands())
-    operands.push_back(values.lookup(operand));
+  for (auto [operand, argument] : llvm::zip_equal(launch.getOperands(), task.getOperandArguments()))
+    operands.push_back(pointerTo(k, operand, tile::isRoom(argument)));
   if (std::optional<int64_t> record = firstRecordOf(task))
     operands.push_back(k.i64(*record));
   auto run = [&] {
-    emitTrace(k, task);
+    emitTrace(k, numbers.lookup(task));
     call(k, taskSymbol(task.getSymName()), operands);
     emitBarrier(k, context);
   };
@@ -161,16 +228,49 @@ LogicalResult FunctionEmitter::emitLaunch(KernelBuilder &k, tile::LaunchOp launc
   return success();
 }
 
-// What was launched before has met at a barrier. One worker speaks for the rank, and all learn how it went.
+// What was launched before has met at a barrier, so that one worker can speak for the rank.
 void FunctionEmitter::emitCollective(KernelBuilder &k, Operation &op) {
-  Value input, result;
-  llvm::TypeSwitch<Operation *>(&op)
-      .Case<tile::AllReduceOp, tile::AllGatherOp>([&](auto collective) {
-        input = collective.getInput();
-        result = collective.getResult();
-      })
-      .Case([&](tile::SendOp send) { input = send.getInput(); })
-      .Case([&](tile::ReceiveOp receive) { result = receive.getResult(); });
+  std::string description = describe(op);
+  Value worker = k.loadInt(context, offsetof(llmc_step_context, worker));
+  k.when(k.equal(worker, k.i64(0)), [&] { emitStart(k, op, description); });
+  if (op.getNumResults() > 0)
+    descriptions[op.getResult(0)] = description;
+  else
+    emitWait(k, description);
+}
+
+void FunctionEmitter::emitStart(KernelBuilder &k, Operation &op, StringRef description) {
+  auto [input, result] = operandsOf(op);
+  auto pointerOf = [&](Value rows) { return rows ? pointerTo(k, rows) : LLVM::ZeroOp::create(b, pointer).getResult(); };
+  Value function = k.load(pointer, context, offsetof(llmc_step_context, collective_start));
+  Value state = k.load(pointer, context, offsetof(llmc_step_context, collective_state));
+  Value batch = k.load(pointer, context, offsetof(llmc_step_context, batch));
+  Value what = LLVM::AddressOfOp::create(b, pointer, description);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), SmallVector<Type>(5, pointer));
+  LLVM::CallOp::create(b, type, ValueRange{function, state, what, batch, pointerOf(input), pointerOf(result)});
+}
+
+// One worker waits, and all learn how it went.
+void FunctionEmitter::emitWait(KernelBuilder &k, ArrayRef<std::string> exchanges) {
+  emitTrace(k, LLMC_TRACE_WAIT);
+  Value worker = k.loadInt(context, offsetof(llmc_step_context, worker));
+  Value failed = k.load(pointer, context, offsetof(llmc_step_context, collective_failed));
+  k.when(k.equal(worker, k.i64(0)), [&] {
+    Value function = k.load(pointer, context, offsetof(llmc_step_context, collective_wait));
+    Value state = k.load(pointer, context, offsetof(llmc_step_context, collective_state));
+    auto type = LLVM::LLVMFunctionType::get(k.i32Type, {pointer, pointer});
+    // One that comes after a failure says so again.
+    for (const std::string &exchange : exchanges) {
+      Value what = LLVM::AddressOfOp::create(b, pointer, exchange);
+      auto wait = LLVM::CallOp::create(b, type, ValueRange{function, state, what});
+      k.store(wait.getResult(), failed);
+    }
+  });
+  emitBarrier(k, context);
+}
+
+// The name of the constant that says what is exchanged.
+std::string FunctionEmitter::describe(Operation &op) {
   // Logits lie row by row, as the caller wants them.
   auto strideOf = [](Value rows) -> int64_t {
     if (!rows)
@@ -178,35 +278,19 @@ void FunctionEmitter::emitCollective(KernelBuilder &k, Operation &op) {
     auto type = cast<tile::RowsType>(rows.getType());
     return rows.getDefiningOp<tile::LogitsOp>() ? type.getChannels() : type.stride();
   };
-  auto pointerOf = [&](Value rows) {
-    return rows ? values.lookup(rows) : LLVM::ZeroOp::create(b, pointer).getResult();
-  };
-  SmallVector<int64_t> words = tile::describeCollective(&op, tile::ranksOf(program), strideOf(input), strideOf(result));
-  Value worker = k.loadInt(context, offsetof(llmc_step_context, worker));
-  Value failed = k.load(pointer, context, offsetof(llmc_step_context, collective_failed));
-  k.when(k.equal(worker, k.i64(0)), [&] {
-    Value function = k.load(pointer, context, offsetof(llmc_step_context, collective));
-    Value state = k.load(pointer, context, offsetof(llmc_step_context, collective_state));
-    auto type = LLVM::LLVMFunctionType::get(k.i32Type, {pointer, pointer, pointer, pointer});
-    auto run = LLVM::CallOp::create(
-        b, type, ValueRange{function, state, descriptionOf(words), pointerOf(input), pointerOf(result)});
-    k.store(run.getResult(), failed);
-  });
-  emitBarrier(k, context);
-  returnWhereFailed(k);
-}
-
-Value FunctionEmitter::descriptionOf(ArrayRef<int64_t> words) {
+  auto [input, result] = operandsOf(op);
+  int number = numCollectives++;
+  SmallVector<int64_t> words =
+      tile::describeCollective(&op, tile::ranksOf(program), strideOf(input), strideOf(result), number);
   auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
-  std::string name = "llmc_collective." + std::to_string(numCollectives++);
+  std::string name = "llmc_collective." + std::to_string(number);
   auto tensor = RankedTensorType::get({static_cast<int64_t>(words.size())}, b.getI64Type());
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(module.getBody());
-    LLVM::GlobalOp::create(b, LLVM::LLVMArrayType::get(b.getI64Type(), words.size()), /*isConstant=*/true,
-                           LLVM::Linkage::Internal, name, DenseElementsAttr::get(tensor, words), /*alignment=*/8);
-  }
-  return LLVM::AddressOfOp::create(b, pointer, name);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(module.getBody());
+  LLVM::GlobalOp::create(b, LLVM::LLVMArrayType::get(b.getI64Type(), words.size()), /*isConstant=*/true,
+                         LLVM::Linkage::Internal, name, DenseElementsAttr::get(tensor, ArrayRef<int64_t>(words)),
+                         /*alignment=*/8);
+  return name;
 }
 
 // All workers read the same word behind the same barrier: all return, or none.
@@ -235,14 +319,14 @@ bool FunctionEmitter::exchanges(func::FuncOp function) {
 }
 
 // One test a launch where nobody traces.
-void FunctionEmitter::emitTrace(KernelBuilder &k, tile::TaskOp task) {
+void FunctionEmitter::emitTrace(KernelBuilder &k, int32_t task) {
   Value hook = k.load(pointer, context, offsetof(llmc_step_context, trace));
   Value wanted = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, hook, LLVM::ZeroOp::create(b, pointer));
   k.when(wanted, [&] {
     Value state = k.load(pointer, context, offsetof(llmc_step_context, trace_state));
     Value worker = k.load(k.i32Type, context, offsetof(llmc_step_context, worker));
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, k.i32Type, k.i32Type});
-    LLVM::CallOp::create(b, type, ValueRange{hook, state, worker, k.i32(numbers.lookup(task))});
+    LLVM::CallOp::create(b, type, ValueRange{hook, state, worker, k.i32(task)});
   });
 }
 
@@ -322,7 +406,22 @@ LogicalResult llmc::cpu::emitProgram(ModuleOp program, const PlanFacts &plan, co
   return emitter.emit(program.lookupSymbol<func::FuncOp>("step"));
 }
 
-FailureOr<uint64_t> llmc::cpu::collectiveBytes(ModuleOp program, int64_t maxTokens, int64_t maxLogitRows) {
+namespace {
+
+int64_t exchangesOf(ModuleOp program, func::FuncOp function) {
+  int64_t count = 0;
+  for (Operation &op : function.getBody().front()) {
+    count += tile::isCollective(&op);
+    if (auto call = dyn_cast<func::CallOp>(op))
+      if (auto callee = program.lookupSymbol<func::FuncOp>(call.getCallee()); callee && !callee.isExternal())
+        count += exchangesOf(program, callee);
+  }
+  return count;
+}
+
+} // namespace
+
+FailureOr<RankFacts> llmc::cpu::exchangeFactsOf(ModuleOp program, int64_t maxTokens, int64_t maxLogitRows) {
   uint64_t most = 0;
   bool fits = true;
   program.walk([&](Operation *op) {
@@ -337,5 +436,17 @@ FailureOr<uint64_t> llmc::cpu::collectiveBytes(ModuleOp program, int64_t maxToke
   });
   if (!fits)
     return program.emitError() << "copies of the rows that ranks exchange take more than 2^63 bytes";
-  return (most + 63) / 64 * 64;
+  auto factOr = [&](StringRef name, int64_t otherwise) {
+    auto fact = program->getAttrOfType<IntegerAttr>(name);
+    return static_cast<int32_t>(fact ? fact.getInt() : otherwise);
+  };
+  RankFacts facts;
+  facts.exchanges = static_cast<int32_t>(exchangesOf(program, program.lookupSymbol<func::FuncOp>("step")));
+  facts.rowBlocks = factOr("llmc.row_blocks", 1);
+  facts.rowsPerBlock = factOr("llmc.rows_per_block", 1);
+  // Blocks share it by their rows; what an exchange needs however many rows it has, every block needs.
+  if (facts.rowBlocks > 1 && most > 0)
+    most += sizeof(float) * static_cast<uint64_t>(2 * facts.rowBlocks * (tile::ranksOf(program) + 1));
+  facts.collectiveBytes = (most + 63) / 64 * 64;
+  return facts;
 }

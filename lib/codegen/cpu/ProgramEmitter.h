@@ -1,6 +1,7 @@
 // The program level: layer functions and `llmc_step`, which call tasks with pointers and meet at barriers.
 #pragma once
 #include "lib/codegen/cpu/TaskEmitter.h"
+#include "runtime/artifact/Manifest.h"
 
 namespace llmc::cpu {
 
@@ -14,8 +15,8 @@ mlir::FailureOr<PlanFacts> planFactsOf(mlir::ModuleOp program);
 // For every task that is launched: which of its operands are the step's logits. A task must not be launched both ways.
 mlir::FailureOr<llvm::DenseMap<mlir::Operation *, llvm::SmallVector<bool>>> findLogitsOperands(mlir::ModuleOp program);
 
-// Bytes that the largest exchange of a step with so many rows needs beside its operands; 0 without exchanges.
-mlir::FailureOr<uint64_t> collectiveBytes(mlir::ModuleOp program, int64_t maxTokens, int64_t maxLogitRows);
+// What a rank's manifest says of the exchanges of a step with so many rows; the rest is left as it is made.
+mlir::FailureOr<RankFacts> exchangeFactsOf(mlir::ModuleOp program, int64_t maxTokens, int64_t maxLogitRows);
 
 // The numbers of tasks, as the step program tells them to its trace hook.
 using TaskNumbers = llvm::DenseMap<mlir::Operation *, int32_t>;

@@ -173,17 +173,20 @@ DenseMap<Operation *, std::vector<int32_t>> llmc::cpu::layersOfLaunches(ModuleOp
     if (Operation *task = program.lookupSymbol(launch.getTaskAttr().getAttr()); task && !launch.getRecording())
       layers[task].push_back(layer);
   };
-  int32_t layer = 0;
+  int32_t next = 0;
   for (Operation &op : step.getBody().front()) {
+    if (tile::blockOf(&op).value_or(0) > 0)
+      continue;
     if (auto launch = dyn_cast<tile::LaunchOp>(op))
       note(launch, -1);
     auto call = dyn_cast<func::CallOp>(op);
     auto callee = call ? program.lookupSymbol<func::FuncOp>(call.getCalleeAttr().getAttr()) : func::FuncOp();
     if (!callee || callee.isExternal())
       continue;
+    auto known = call->getAttrOfType<IntegerAttr>("tile.layer");
+    auto layer = known ? static_cast<int32_t>(known.getInt()) : next++;
     for (auto launch : callee.getBody().front().getOps<tile::LaunchOp>())
       note(launch, layer);
-    ++layer;
   }
   return layers;
 }

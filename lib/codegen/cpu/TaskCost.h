@@ -11,7 +11,7 @@ namespace llmc::cpu {
 KernelCost costOf(tile::TaskOp task);
 
 // For every task that @step launches, itself or through the layer functions it calls: the layer of each launch in order
-// of the step, -1 outside of them. Launches that only record are left out.
+// of the step, -1 outside of them. Launches that only record are left out, and those of all blocks of rows but the first.
 llvm::DenseMap<mlir::Operation *, std::vector<int32_t>> layersOfLaunches(mlir::ModuleOp program);
 
 } // namespace llmc::cpu

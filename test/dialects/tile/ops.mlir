@@ -47,6 +47,14 @@ func.func @exchanges(%a: !tile.rows<576>, %s: !tile.rows<576>, %p: !tile.rows<64
   tile.all_gather rows to %whole : !tile.rows<96> {segments = [array<i64: 0, 96, 96, 96>]}
   // CHECK: tile.send rows %{{.+}} to stage 1 : <576>
   tile.send rows %a to stage 1 : !tile.rows<576>
+  // CHECK: %[[TOKEN:.+]] = tile.all_reduce rows %{{.+}} to %{{.+}} : <576> -> !tile.token
+  // CHECK: tile.wait %[[TOKEN]]{{$}}
+  %t = tile.all_reduce rows %a to %s : !tile.rows<576> -> !tile.token
+  tile.wait %t
+  // CHECK: %[[OF_BLOCK:.+]] = tile.send rows %{{.+}} to stage 1 {tile.block = 1 : i64} : <576> -> !tile.token
+  // CHECK: tile.wait %[[OF_BLOCK]] {tile.block = 1 : i64}
+  %u = tile.send rows %a to stage 1 {tile.block = 1 : i64} : !tile.rows<576> -> !tile.token
+  tile.wait %u {tile.block = 1 : i64}
   // CHECK: tile.receive rows %{{.+}} from stage 0 : <576>
   tile.receive rows %a from stage 0 : !tile.rows<576>
   return

@@ -31,7 +31,7 @@ Manifest withoutPages() {
 
 Manifest ofRank() {
   Manifest m = wholeManifest();
-  m.rank = {3, {2, 3}, std::string(32, 'e'), 128, {{weightsFile, "weights-3.bin"}}};
+  m.rank = {3, {2, 3}, std::string(32, 'e'), 128, 12, 2, 64, {{weightsFile, "weights-3.bin"}}};
   m.sections = {{programFile, 10, std::string(32, 'a')},
                 {"tokenizer.json", 3, std::string(32, 'b')},
                 {"weights-3.bin", m.weightsBytes, std::string(32, 'c')}};
@@ -102,6 +102,8 @@ TEST(Manifest, OfOneRankOfSeveral) {
   EXPECT_EQ(refusal([](RankFacts &r) { r.identity = "e"; }), "m: /rank/identity 'e' is not 32 lower-case hex digits");
   EXPECT_EQ(refusal([](RankFacts &r) { r.collectiveBytes = 1; }),
             "m: /rank/collective_bytes is 1, expected a multiple of 64");
+  EXPECT_EQ(refusal([](RankFacts &r) { r.rowBlocks = 0; }),
+            "m: /rank has 0 blocks of 64 rows, expected at least 1 of each");
   EXPECT_EQ(refusal([](RankFacts &r) { r.files[0].of = "other"; }), "m: /sections has no 'weights.bin'");
   EXPECT_EQ(refusal([](RankFacts &r) {
               r.files.push_back({programFile, "program-3.so"});

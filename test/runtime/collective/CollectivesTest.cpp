@@ -38,8 +38,8 @@ TEST(Collectives, SumsInEveryGroupAlone) {
 
 TEST(Collectives, GathersUnevenParts) {
   // Two segments; rank 1 holds nothing; channel 1 is of ranks 0 and 2, which do not agree: the lowest counts.
-  TestCollective what({LLMC_ALL_GATHER, 0, 3, 0, 3, 3, 5, 5, 2}, {0, 2, 0, 0, 1, 3, 4, 5, 0, 0, 3, 4});
-  TestCollective nothing({LLMC_ALL_GATHER, 0, 3, 0, 0, 0, 5, 5, 2}, {0, 2, 0, 0, 1, 3, 4, 5, 0, 0, 3, 4});
+  TestCollective what({LLMC_ALL_GATHER, 0, 3, 0, 3, 3, 5, 5, 2, 0}, {0, 2, 0, 0, 1, 3, 4, 5, 0, 0, 3, 4});
+  TestCollective nothing({LLMC_ALL_GATHER, 0, 3, 0, 0, 0, 5, 5, 2, 0}, {0, 2, 0, 0, 1, 3, 4, 5, 0, 0, 3, 4});
   std::vector<Values> inputs = {{1, 2, 5, 11, 12, 15}, {}, {-2, 3, 4, -12, 13, 14}};
   std::vector<Values> results(3, Values(10));
   Status status = SimulatedRanks({1, 3}).run([&](Transport &transport) {
@@ -51,7 +51,7 @@ TEST(Collectives, GathersUnevenParts) {
 }
 
 TEST(Collectives, SendsToTheSamePlaceOfAnotherStage) {
-  TestCollective send({LLMC_SEND, 0, 2, 1, 2, 3, 0, 0, 0}), receive({LLMC_RECEIVE, 0, 2, 0, 0, 0, 2, 2, 0});
+  TestCollective send({LLMC_SEND, 0, 2, 1, 2, 3, 0, 0, 0, 0}), receive({LLMC_RECEIVE, 0, 2, 0, 0, 0, 2, 2, 0, 0});
   std::vector<Values> inputs = {{1, 2, 9, 3, 4}, {5, 6, 9, 7, 8}}, results(2, Values(4));
   Status status = SimulatedRanks({2, 2}).run([&](Transport &transport) {
     auto rank = static_cast<size_t>(transport.rank());
@@ -89,12 +89,12 @@ std::string failureOf(const TestCollective &what, size_t scratch = 64) {
 
 TEST(Collectives, SaysWhatDoesNotFit) {
   EXPECT_EQ(failureOf(sumOf(3, 1, 1)), "the program is for groups of 3 ranks, there are 2");
-  EXPECT_EQ(failureOf(TestCollective({LLMC_SEND, 0, 2, 1, 2, 2, 0, 0, 0})),
+  EXPECT_EQ(failureOf(TestCollective({LLMC_SEND, 0, 2, 1, 2, 2, 0, 0, 0, 0})),
             "stage 0 exchanges rows with stage 1, but there are 1");
   EXPECT_EQ(failureOf(sumOf(2, 2, 2), 5), "an exchange of 1 rows does not fit the 5 floats that are planned for it");
-  EXPECT_EQ(failureOf(TestCollective({LLMC_ALL_GATHER, 0, 2, 0, 3, 3, 4, 4, 1}, {0, 2, 2, 4})),
+  EXPECT_EQ(failureOf(TestCollective({LLMC_ALL_GATHER, 0, 2, 0, 3, 3, 4, 4, 1, 0}, {0, 2, 2, 4})),
             "a rank gathers rows of 3 elements, its ranges hold 2");
-  EXPECT_EQ(failureOf(TestCollective({7, 0, 2, 0, 3, 3, 4, 4, 0})),
+  EXPECT_EQ(failureOf(TestCollective({7, 0, 2, 0, 3, 3, 4, 4, 0, 0})),
             "the program asks for collective 7, which nobody knows");
 }
 

@@ -15,8 +15,8 @@ Status reduceAndSend(Transport &transport) {
     // Beyond the size up to which Open MPI sends without asking.
     std::vector<float> values(40000, static_cast<float>(transport.number() + round)), received(40000);
     LLMC_RETURN_IF_ERROR(runCollective(transport, sumOf(2, 40000, 40000), 1, values.data(), values.data()));
-    TestCollective send({LLMC_SEND, 0, 2, 1, 40000, 40000, 0, 0, 0});
-    TestCollective receive({LLMC_RECEIVE, 0, 2, 0, 0, 0, 40000, 40000, 0});
+    TestCollective send({LLMC_SEND, 0, 2, 1, 40000, 40000, 0, 0, 0, 0});
+    TestCollective receive({LLMC_RECEIVE, 0, 2, 0, 0, 0, 40000, 40000, 0, 0});
     LLMC_RETURN_IF_ERROR(transport.stage() == 0 ? runCollective(transport, send, 1, values.data(), nullptr)
                                                 : runCollective(transport, receive, 1, nullptr, received.data()));
     // Ranks 0 and 1 add 0 + 1 and two rounds; 2 and 3 get that.

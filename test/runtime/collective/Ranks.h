@@ -21,7 +21,7 @@ private:
 };
 
 inline TestCollective sumOf(int64_t ranks, int64_t columns, int64_t stride) {
-  return TestCollective({LLMC_ALL_REDUCE, 0, ranks, 0, columns, stride, columns, stride, 0});
+  return TestCollective({LLMC_ALL_REDUCE, 0, ranks, 0, columns, stride, columns, stride, 0, 0});
 }
 
 // Runs `what` with as much scratch as it says that it needs.

@@ -1,6 +1,8 @@
 // Ranks of one process that end, fail or hang: nobody waits for them forever.
 #include "test/runtime/collective/Ranks.h"
 #include <gtest/gtest.h>
+#include <memory>
+#include <thread>
 
 namespace llmc {
 namespace {
@@ -76,6 +78,57 @@ TEST(SimulatedRanks, AMessageOfAnotherExchangeIsRefused) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.message(), "rank 0 is at another exchange than rank 1, which waits for it; the ranks run different "
                               "programs or batches");
+}
+
+// Rank 0 sends `messages` of a megabyte each on channels of their own, all at once.
+Clock::duration timeOf(int messages, const SimulatedLink &link) {
+  Clock::duration took{};
+  Status status = SimulatedRanks({2, 1}, defaultPatience, link).run([&](Transport &transport) -> Status {
+    std::vector<std::unique_ptr<Transport>> channels;
+    std::vector<std::thread> threads;
+    std::vector<std::vector<uint8_t>> bytes(static_cast<size_t>(messages), std::vector<uint8_t>(1000000));
+    for (int channel = 0; channel < messages; ++channel) {
+      LLMC_ASSIGN_OR_RETURN(std::unique_ptr<Transport> opened, transport.openChannel());
+      channels.push_back(std::move(opened));
+    }
+    const Clock::time_point start = Clock::now();
+    for (size_t channel = 0; channel < channels.size(); ++channel)
+      threads.emplace_back([&, channel] {
+        OutgoingMessage out{1, bytes[channel]};
+        IncomingMessage in{0, bytes[channel]};
+        bool sends = transport.number() == 0;
+        EXPECT_TRUE(
+            (sends ? channels[channel]->exchange(0, {&out, 1}, {}) : channels[channel]->exchange(0, {}, {&in, 1}))
+                .ok());
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    if (transport.number() == 1)
+      took = Clock::now() - start;
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return took;
+}
+
+TEST(SimulatedRanks, ALinkHoldsMessagesBack) {
+  EXPECT_GE(timeOf(1, {100ms, 0}), 90ms);
+  EXPECT_GE(timeOf(1, {0ms, 1e7}), 90ms); // a megabyte at 10 MB/s
+  // Latencies pass at the same time, bytes one after the other.
+  EXPECT_LT(timeOf(4, {200ms, 0}), 700ms);
+  EXPECT_GE(timeOf(4, {0ms, 1e7}), 360ms);
+}
+
+TEST(SimulatedRanks, AFailureDoesNotWaitForTheLink) {
+  Clock::time_point start = Clock::now();
+  Status status = SimulatedRanks({1, 2}, defaultPatience, {10min, 0}).run([](Transport &transport) -> Status {
+    if (transport.rank() == 0)
+      return sum(transport);
+    std::this_thread::sleep_for(50ms);
+    return Status::error("out of memory");
+  });
+  EXPECT_EQ(status.message(), "out of memory");
+  EXPECT_LT(Clock::now() - start, 60s);
 }
 
 } // namespace

@@ -33,7 +33,7 @@ protected:
 };
 
 TEST_F(StepTraceTest, SeesEveryLaunchOfEveryWorkerInOrder) {
-  StepTrace trace(2, 3, 8);
+  StepTrace trace(2, {3}, 8);
   engine->trace(&trace);
   add(3, 2);
   engine->step();
@@ -68,7 +68,7 @@ TEST_F(StepTraceTest, SeesEveryLaunchOfEveryWorkerInOrder) {
 }
 
 TEST_F(StepTraceTest, AFullTraceLetsStepsPass) {
-  StepTrace trace(2, 3, 1);
+  StepTrace trace(2, {3}, 1);
   engine->trace(&trace);
   add(2, 4);
   while (!engine->idle())
@@ -78,7 +78,7 @@ TEST_F(StepTraceTest, AFullTraceLetsStepsPass) {
 }
 
 TEST_F(StepTraceTest, LaunchesBeyondItsRoomAreLeftOut) {
-  StepTrace trace(2, 2, 2);
+  StepTrace trace(2, {2}, 2);
   engine->trace(&trace);
   add(2, 2);
   engine->step();
@@ -89,7 +89,7 @@ TEST_F(StepTraceTest, LaunchesBeyondItsRoomAreLeftOut) {
 }
 
 TEST_F(StepTraceTest, ATracedStepAllocatesNothing) {
-  StepTrace trace(2, 3, 16);
+  StepTrace trace(2, {3}, 16);
   engine->trace(&trace);
   add(2, 10);
   engine->step();
@@ -106,7 +106,7 @@ TEST_F(StepTraceTest, ChromeShowsALanePerWorker) {
     manifest.kernels.emplace_back().name = name;
     manifest.kernels.back().layers = {4};
   }
-  StepTrace trace(2, 3, 2);
+  StepTrace trace(2, {3}, 2);
   engine->trace(&trace);
   add(3, 2);
   engine->step();
@@ -138,7 +138,7 @@ TEST_F(StepTraceTest, ChromeShowsALanePerWorker) {
     EXPECT_EQ(waits[lane], 6);
   }
   EXPECT_EQ(steps, 2);
-  EXPECT_EQ(launchesPerStep(manifest), 2u);
+  EXPECT_EQ(traceRoomFor(manifest, fakeManifest()).launches, 2u);
 }
 
 } // namespace

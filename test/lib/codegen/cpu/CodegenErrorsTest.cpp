@@ -123,10 +123,14 @@ TEST(CodegenErrors, StepAndLayerFunctions) {
   expectError(errorsOf(moduleOf("")), "module has no function @step");
   expectError(errorsOf(moduleOf("func.func @step(%x: !tile.rows<64>) {\n return\n }")),
               "@step takes '!tile.rows<64>', expected the batch alone");
-  expectError(errorsOf(moduleOf("func.func @step(%batch: !llm.batch) {\n %c = arith.constant 0 : index\n return\n }")),
-              "'arith.constant' op cannot be in a step program when code is generated (known = tile.alloc tile.logits "
-              "tile.launch tile.all_reduce tile.all_gather tile.send tile.receive llm.use_weight llm.use_state "
-              "func.call)");
+  expectError(
+      errorsOf(moduleOf("func.func @step(%batch: !llm.batch) {\n %c = arith.constant 0 : index\n return\n }")),
+      "'arith.constant' op cannot be in a step program when code is generated (known = tile.alloc tile.logits "
+      "tile.launch tile.all_reduce tile.all_gather tile.send tile.receive tile.wait llm.use_weight llm.use_state "
+      "func.call)");
+  expectError(errorsOf(moduleOf("func.func @step(%batch: !llm.batch) {\n %x = tile.logits : !tile.rows<64>\n"
+                                " tile.send rows %x to stage 1 {tile.block = 1 : i64} : !tile.rows<64>\n return\n }")),
+              "'tile.send' op is about block 1 of the rows, but takes the logits, which have none");
   expectError(errorsOf(moduleOf("func.func @layer(%x: !tile.rows<64>) -> !tile.rows<64> {\n"
                                 " return %x : !tile.rows<64>\n }\n"
                                 "func.func @step(%batch: !llm.batch) {\n %x = tile.alloc at 0 : !tile.rows<64>\n"

@@ -38,9 +38,9 @@ Manifest manifestOf(mlir::ModuleOp module, const cpu::CompiledProgram &program, 
   m.scratchBytesPerWorker = static_cast<uint64_t>(program.scratchBytes + 63) / 64 * 64;
   m.weightsBytes = static_cast<uint64_t>(factOf(module, "llmc.weight_bytes"));
   m.tokenizer.kind = noTokenizerKind;
-  if (mlir::FailureOr<uint64_t> bytes = cpu::collectiveBytes(module, m.maxTokens, m.maxLogitRows);
-      mlir::succeeded(bytes) && *bytes > 0)
-    m.rank.emplace().collectiveBytes = *bytes;
+  if (mlir::FailureOr<RankFacts> facts = cpu::exchangeFactsOf(module, m.maxTokens, m.maxLogitRows);
+      mlir::succeeded(facts) && facts->exchanges > 0)
+    m.rank = *facts;
   return m;
 }
 
@@ -56,12 +56,15 @@ TextModel::TextModel(const std::string &text) {
   EXPECT_TRUE(module_) << text;
 }
 
-ArtifactContents compileModule(mlir::ModuleOp module, const TensorReader &tensors) {
+ArtifactContents compileModule(mlir::ModuleOp module, const TensorReader &tensors,
+                               const std::vector<std::string> &without) {
   ArtifactContents contents;
   PhaseOptions phases;
   phases.weights = phases.kvElement = "f32";
   phases.kvPage = 16;
   phases.maxTokens = 24;
+  phases.rowsPerBlock = 3;
+  phases.without = without;
   auto ignore = [](const std::string &, mlir::ModuleOp) { return mlir::success(); };
   StatusOr<CpuTarget> target = findCpuTarget(phases.target);
   if (!target.ok() || mlir::failed(runPhases(module, phases, "", ignore))) {

@@ -23,8 +23,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module_;
 };
 
-// Runs the phases over the module and compiles it, all in f32; fails the test on an error. Module and tensors must live
-// until the artifact is written.
-ArtifactContents compileModule(mlir::ModuleOp module, const TensorReader &tensors);
+// Runs the phases but those `without` over the module and compiles it, all in f32, with blocks of three rows; fails the
+// test on an error. Module and tensors must live until the artifact is written.
+ArtifactContents compileModule(mlir::ModuleOp module, const TensorReader &tensors,
+                               const std::vector<std::string> &without = {});
 
 } // namespace llmc::test

@@ -119,14 +119,14 @@ MemoryTensors tensors() {
   return tensors;
 }
 
-void writeRanks(const std::string &folder) {
+void writeRanks(const std::string &folder, const std::vector<std::string> &without = {}) {
   MemoryTensors shared = tensors();
   std::vector<std::unique_ptr<TextModel>> models;
   std::vector<ArtifactContents> contents;
   for (int stage : {0, 1})
     for (int rank : {0, 1}) {
       models.push_back(std::make_unique<TextModel>(modelOf(stage, rank)));
-      contents.push_back(compileModule(models.back()->module(), shared));
+      contents.push_back(compileModule(models.back()->module(), shared, without));
     }
   if (::testing::Test::HasFailure())
     return;
@@ -232,6 +232,49 @@ TEST_F(CompiledRanks, ComputeWhatOneRankComputes) {
           << threads << " threads, chunks of " << chunk;
 }
 
+// A step of 17 rows is computed in blocks of 8 and 9, one of 5 rows in one, that of a single row in one.
+TEST_F(CompiledRanks, BlocksOfRowsChangeNoBit) {
+  std::string plain = temporary_.path() + "/plain.llmc";
+  writeRanks(plain, {"overlap"});
+  StatusOr<LoadedArtifact> cut = LoadedArtifact::open(folder_, WeightsCheck::AtOnce, 2),
+                           whole = LoadedArtifact::open(plain, WeightsCheck::AtOnce, 2);
+  ASSERT_TRUE(cut.ok() && whole.ok());
+  EXPECT_EQ(cut->manifest().rank->rowBlocks, 2);
+  EXPECT_EQ(cut->manifest().rank->rowsPerBlock, 3);
+  EXPECT_EQ(cut->manifest().rank->exchanges, 6); // of each block the receive and a sum; logits are gathered and sent
+  EXPECT_EQ(whole->manifest().rank->rowBlocks, 1);
+  EXPECT_EQ(whole->manifest().rank->exchanges, 4);
+  std::vector<Outcome> expected = outcomesOf(plain, {4});
+  ASSERT_EQ(expected.size(), 4u);
+  EXPECT_EQ(outcomesOf(folder_, {4}), expected);
+  // Messages that take their time change nothing either.
+  EngineOptions slow{8, 3, 5};
+  slow.link.latency = std::chrono::microseconds(300);
+  slow.link.bytesPerSecond = 1e7;
+  EXPECT_EQ(outcomesOf(folder_, slow), expected);
+}
+
+// In the middle of a step: the others wait for its rows.
+TEST_F(CompiledRanks, ARankThatLeavesAStepEndsAll) {
+  std::mutex mutex;
+  std::vector<std::string> said;
+  Status status = withEngines(folder_, {8}, [&](Engine &engine) -> Status {
+    if (engine.manifest().rank->number == 1)
+      return {};
+    LLMC_RETURN_IF_ERROR(engine.add({std::vector<int32_t>(20, 3), 4}).status());
+    while (!engine.idle())
+      for (const Event &event : engine.step())
+        if (event.finish == Finish::Failed) {
+          std::lock_guard lock(mutex);
+          said.push_back(engine.failure(event));
+        }
+    return {};
+  });
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(said, std::vector<std::string>(3, status.message()));
+  EXPECT_EQ(status.message().substr(0, 31), "rank 1 has ended, but rank " + status.message().substr(27, 4));
+}
+
 TEST_F(CompiledRanks, EqualProgramsAreStoredOnce) {
   auto has = [&](const std::string &name) { return std::filesystem::exists(folder_ + "/" + name); };
   for (const char *name :
@@ -244,7 +287,7 @@ TEST_F(CompiledRanks, EqualProgramsAreStoredOnce) {
   EXPECT_EQ(second->manifest().rank->number, 1);
   EXPECT_EQ(second->manifest().fileOf(weightsFile), "weights-1.bin");
   EXPECT_EQ(second->manifest().fileOf(programFile), "program.so");
-  // A sum of 24 rows of 32 between two ranks, twice and two floats, in whole 64 bytes.
+  // A sum of 24 rows of 32 between two ranks, twice and two floats, with what every block needs, in whole 64 bytes.
   EXPECT_EQ(second->manifest().rank->collectiveBytes, 6208u);
 }
 
