@@ -1,6 +1,7 @@
 // llmc plan: what a model takes in memory, against what there is, and what would make it fit.
 #include "lib/target/CpuTarget.h"
 #include "runtime/engine/WeightMemory.h"
+#include "runtime/support/AtomicOutput.h"
 #include "runtime/support/MachineMemory.h"
 #include "runtime/support/UsableCores.h"
 #include "tools/llmc/Commands.h"
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 
 namespace llmc {
 namespace {
@@ -150,6 +150,22 @@ std::string textOf(const PlanCommand &command, const Report &report) {
 //===-- ranks
 //-------------------------------------------------------------------------------------------------------===//
 
+// 0 where nothing says.
+int64_t ranksOf(const PlanCommand &command) {
+  int64_t ofGrid = command.compile.grid.ranks();
+  return command.ranks == 0 && ofGrid > 1 ? ofGrid : command.ranks;
+}
+
+Status checkRanks(const PlanCommand &command) {
+  const sharding::Grid &grid = command.compile.grid;
+  if (grid.ranks() == 1 || ranksOf(command) == grid.ranks())
+    return {};
+  return Status::error("--ranks is " + std::to_string(command.ranks) + ", but --pipeline " +
+                       std::to_string(grid.stages) + " --experts " + std::to_string(grid.group.experts) + " --tensor " +
+                       std::to_string(grid.group.tensor) + " are " + std::to_string(grid.ranks()) +
+                       " ranks; leave --ranks out to plan these, or the others to find the best");
+}
+
 // Null where one rank runs on a CPU: the plan of this machine.
 StatusOr<const Machine *> machineOf(const PlanCommand &command) {
   const std::string &name = command.machine.empty() ? command.compile.target : command.machine;
@@ -161,24 +177,22 @@ StatusOr<const Machine *> machineOf(const PlanCommand &command) {
   StatusOr<CpuTarget> target = findCpuTarget(name);
   if (!target.ok())
     return Status::error(target.status().message() + "; machines = " + machineNames());
-  return command.ranks > 1 ? &cpuClusterMachine() : nullptr;
+  return ranksOf(command) > 1 ? &cpuClusterMachine() : nullptr;
 }
 
 StatusOr<std::string> answerOf(const PlanCommand &command, const Machine &machine) {
   LLMC_ASSIGN_OR_RETURN(Model model, openModel(command.model, command.compile.models));
-  LLMC_ASSIGN_OR_RETURN(RankPlan plan, planRanks(model, command.compile, {command.ranks, command.batch, &machine}));
-  if (!command.page.empty()) {
-    std::ofstream file(command.page, std::ios::binary);
-    file << pageOf(plan);
-    if (!file.flush())
-      return Status::error(command.page + ": cannot write");
-  }
+  LLMC_ASSIGN_OR_RETURN(RankPlan plan, planRanks(model, command.compile, {ranksOf(command), command.batch, &machine}));
+  if (!command.page.empty())
+    LLMC_RETURN_IF_ERROR(writeFileAtomically(command.page, pageOf(plan)));
   return command.json ? jsonOf(plan).dump() + "\n" : textOf(plan, command.explain);
 }
 
 } // namespace
 
 int runPlan(const PlanCommand &command) {
+  if (Status agree = checkRanks(command); !agree.ok())
+    return reportFault(agree);
   StatusOr<const Machine *> machine = machineOf(command);
   if (!machine.ok())
     return reportFault(machine.status());

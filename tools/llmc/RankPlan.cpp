@@ -87,6 +87,13 @@ StatusOr<RankPlan> planRanks(const Model &model, const CompileOptions &options, 
     return mlir::succeeded(known) ? std::optional(std::move(*known)) : std::nullopt;
   };
   plan.candidates = sharding::search(plan.ranks, costs.layers(), costs.experts(), costsOf, machine, plan.workload);
+  plan.isGiven = options.grid.ranks() > 1;
+  if (plan.isGiven)
+    std::erase_if(plan.candidates, [&](const Candidate &other) { return nameOf(other.grid) != nameOf(options.grid); });
+  if (plan.isGiven && plan.candidates.empty())
+    return Status::error(plan.model + ": " + nameOf(options.grid) + " cannot share its " +
+                         std::to_string(costs.layers()) + " layers and " + std::to_string(costs.experts()) +
+                         " experts; leave the grid out and give --ranks to see which can");
   if (plan.candidates.empty())
     return Status::error(plan.model + ": no grid of " + std::to_string(plan.ranks) + " ranks can share its " +
                          std::to_string(costs.layers()) + " layers");
@@ -283,7 +290,10 @@ std::string textOf(const RankPlan &plan, bool explain) {
   int64_t nodes = (plan.ranks + plan.machine->devicesPerNode - 1) / plan.machine->devicesPerNode;
   std::string text = plan.model + " on " + std::to_string(plan.ranks) + " ranks of " + plan.machine->name + " (" +
                      plan.machine->title + (nodes > 1 ? ", " + std::to_string(nodes) + " of them" : "") + ")\n";
-  text += format("  %-11s %s: --pipeline %lld --experts %lld --tensor %lld\n", best.fits() ? "best" : "nearest",
+  text += format("  %-11s %s: --pipeline %lld --experts %lld --tensor %lld\n",
+                 plan.isGiven  ? "as given"
+                 : best.fits() ? "best"
+                               : "nearest",
                  nameOf(best.grid).c_str(), static_cast<long long>(best.grid.stages),
                  static_cast<long long>(best.grid.group.experts), static_cast<long long>(best.grid.group.tensor));
   double gap = best.limit - fullest.total();

@@ -10,8 +10,10 @@ struct RankPlan {
   const Machine *machine;
   int64_t ranks = 1;
   sharding::Workload workload;
-  std::vector<sharding::Candidate> candidates; // best first, never none
-  sharding::GridCosts costs;                   // of the best
+  std::vector<sharding::Candidate>
+      candidates; // best first, never none; only the grid of the options where they have one
+  bool isGiven = false;
+  sharding::GridCosts costs; // of the best
   // Of the model where it does not fit.
   std::optional<sharding::Remedies> remedies;
   double publishedBytes = 0; // of all files
