@@ -49,7 +49,7 @@ const std::vector<Phase> &phases() {
       // On whole tasks, whose launches it repeats for every block of rows; a program of one rank stays as it is.
       {"overlap", true,
        [](OpPassManager &pm, const PhaseOptions &options) {
-         pm.addPass(createOverlapCollectivesPass({2, options.rowsPerBlock}));
+         pm.addPass(createOverlapCollectivesPass({sharding::rowBlocks, options.rowsPerBlock}));
        }},
       {"schedule", false,
        [](OpPassManager &pm, const PhaseOptions &options) { pm.addPass(createScheduleTasksPass({options.target})); }},

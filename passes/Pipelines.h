@@ -18,8 +18,8 @@ struct PhaseOptions {
   std::string target = "host";
   int64_t maxTokens = 512; // rows of the largest step
   sharding::Grid grid = {};
-  int64_t rank = 0;          // whose program it is
-  int64_t rowsPerBlock = 64; // of what is exchanged with other ranks, at least
+  int64_t rank = 0; // whose program it is
+  int64_t rowsPerBlock = sharding::rowsPerBlock;
   // Names of phases that are optimisations and shall not run: "fuse", "overlap".
   std::vector<std::string> without;
 };

@@ -18,4 +18,8 @@ struct Grid {
   int64_t ranks() const { return stages * group.ranks(); }
 };
 
+// A step of a rank is computed in as many blocks of rows, of so many rows or more, where it exchanges rows with its
+// group: one is computed while the other is on its way. A smaller step is one block.
+inline constexpr int64_t rowBlocks = 2, rowsPerBlock = 64;
+
 } // namespace llmc::sharding

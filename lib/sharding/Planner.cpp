@@ -48,6 +48,9 @@ struct Rows {
 StepTime unitTime(const Unit &unit, const Rows &step, const Machine &machine, const Workload &workload,
                   bool crossesNodes) {
   double rows = unit.onLogitRows ? step.sequences : step.rows;
+  const bool exchanges = unit.ranks.size() > 1 && !unit.collectives.empty();
+  const bool isCut = exchanges && !unit.onLogitRows && rows >= static_cast<double>(rowBlocks * rowsPerBlock);
+  const double blocks = isCut ? static_cast<double>(rowBlocks) : 1; // each reads the weights
   // A router that favours nobody: experts that at least one row chooses, and the slots of the busiest rank.
   double experts = static_cast<double>(unit.experts), chosen = static_cast<double>(unit.chosen);
   double expertRanks = static_cast<double>(unit.expertRanks);
@@ -58,10 +61,10 @@ StepTime unitTime(const Unit &unit, const Rows &step, const Machine &machine, co
   StepTime slowest;
   for (const RankWork &rank : unit.ranks) {
     StepTime own;
-    double bytes = rank.weightBytes + rank.rowBytes * rows + 2 * rank.stateBytes * step.sequences +
+    double bytes = blocks * rank.weightBytes + rank.rowBytes * rows + 2 * rank.stateBytes * step.sequences +
                    rank.cacheElements[phase] * workload.cacheElementBytes * step.sequences;
     if (rank.expertsHeld > 0)
-      bytes += rank.expertBytes * std::min(1.0, readByOne / rank.expertsHeld);
+      bytes += blocks * rank.expertBytes * std::min(1.0, readByOne / rank.expertsHeld);
     double compute = rank.attentionFlops[phase] * rows / rates[Bits16];
     for (size_t bits = 0; bits < numWeightBits; ++bits)
       compute += (rank.flops[bits] * rows + rank.expertFlops[bits] * slotsOfOne) / rates[bits];
@@ -71,13 +74,16 @@ StepTime unitTime(const Unit &unit, const Rows &step, const Machine &machine, co
     if (own.total() > slowest.total())
       slowest = own;
   }
-  slowest.launches = static_cast<double>(unit.kernels) * machine.launchSeconds;
-  if (unit.ranks.size() > 1)
+  slowest.launches = blocks * static_cast<double>(unit.kernels) * machine.launchSeconds;
+  if (exchanges)
     for (const Collective &collective : unit.collectives)
-      slowest.collectives +=
-          collectiveSeconds(collective, rows, static_cast<double>(unit.ranks.size()), crossesNodes, machine);
+      slowest.collectives += blocks * collectiveSeconds(collective, rows / blocks,
+                                                        static_cast<double>(unit.ranks.size()), crossesNodes, machine);
+  if (isCut)
+    slowest.hidden = std::min(slowest.collectives, slowest.work());
   auto count = static_cast<double>(unit.count);
-  return {slowest.compute * count, slowest.memory * count, slowest.launches * count, slowest.collectives * count, 0};
+  return {slowest.compute * count, slowest.memory * count, slowest.launches * count, slowest.collectives * count, 0,
+          slowest.hidden * count};
 }
 
 std::vector<StepTime> stepTimes(const GridCosts &costs, const Rows &step, const Machine &machine,
@@ -134,6 +140,7 @@ StepTime &StepTime::operator+=(const StepTime &other) {
   launches += other.launches;
   collectives += other.collectives;
   handOver += other.handOver;
+  hidden += other.hidden;
   return *this;
 }
 
@@ -141,7 +148,7 @@ std::string StepTime::limit() const {
   std::pair<double, const char *> parts[] = {{compute, "compute"},
                                              {memory, "memory"},
                                              {launches, "launches"},
-                                             {collectives, "collectives"},
+                                             {exposed(), "collectives"},
                                              {handOver, "hand-over between stages"}};
   return std::max_element(std::begin(parts), std::end(parts))->second;
 }
@@ -250,7 +257,7 @@ std::string whyNot(const Candidate &best, const Candidate &other) {
   std::pair<double, const char *> parts[] = {{theirs.compute - ours.compute, "to multiply"},
                                              {theirs.memory - ours.memory, "to read memory"},
                                              {theirs.launches - ours.launches, "for launches"},
-                                             {theirs.collectives - ours.collectives, "for collectives"},
+                                             {theirs.exposed() - ours.exposed(), "for collectives"},
                                              {theirs.handOver - ours.handOver, "between stages"}};
   auto most = std::max_element(std::begin(parts), std::end(parts));
   std::string reason =

@@ -28,7 +28,10 @@ struct RankMemory {
 // Seconds of a step, by what took them. A layer takes what its slowest rank takes.
 struct StepTime {
   double compute = 0, memory = 0, launches = 0, collectives = 0, handOver = 0;
-  double total() const { return compute + memory + launches + collectives + handOver; }
+  double hidden = 0; // of the collectives: under way while something else is computed
+  double work() const { return compute + memory + launches; }
+  double exposed() const { return collectives - hidden; }
+  double total() const { return work() + exposed() + handOver; }
   StepTime &operator+=(const StepTime &other);
   // "memory": the largest.
   std::string limit() const;

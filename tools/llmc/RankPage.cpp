@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <span>
 
 namespace llmc {
 namespace {
@@ -94,23 +95,34 @@ std::string ranksPart(const Candidate &best) {
   return text;
 }
 
-// Stages one after the other, as a step of one batch runs them.
+// A lane of a stage: its shares one after the other from `at` on. Returns where they end.
+double addLane(std::string &text, const std::string &name, std::span<const Share> parts, const StepTime &stage,
+               double at, double total, const std::string &label) {
+  text += "<div class=bar><b>" + name + "</b><div class=track>";
+  for (const Share &share : parts) {
+    double seconds = stage.*share.seconds;
+    text += format("<i style='left:%.3f%%;width:%.3f%%;background:%s' title='%s: %.3f ms'></i>", 100 * at / total,
+                   100 * seconds / total, share.colour, share.name, 1e3 * seconds);
+    at += seconds;
+  }
+  text += "</div><span>" + label + "</span></div>\n";
+  return at;
+}
+
+// Stages one after the other, as a step of one batch runs them, each with a lane for what it computes and one for what
+// it exchanges. What is hidden lies under the end of what is computed; in truth it is spread over the layers.
 std::string timePart(const char *title, const std::vector<StepTime> &stages) {
   double total = 0, begin = 0;
   for (const StepTime &stage : stages)
     total += stage.total();
+  const std::span<const Share> all(shares);
   std::string text = format("<h2>%s, %.3f ms</h2>\n", title, 1e3 * total) + keyOf(shares);
-  for (size_t stage = 0; stage < stages.size(); ++stage) {
-    text += format("<div class=bar><b>stage %zu</b><div class=track>", stage);
-    double at = begin;
-    for (const Share &share : shares) {
-      double seconds = stages[stage].*share.seconds;
-      text += format("<i style='left:%.3f%%;width:%.3f%%;background:%s' title='%s: %.3f ms'></i>", 100 * at / total,
-                     100 * seconds / total, share.colour, share.name, 1e3 * seconds);
-      at += seconds;
-    }
-    begin = at;
-    text += format("</div><span>%.3f ms</span></div>\n", 1e3 * stages[stage].total());
+  for (size_t number = 0; number < stages.size(); ++number) {
+    const StepTime &stage = stages[number];
+    double computed = addLane(text, format("stage %zu", number), all.first(3), stage, begin, total,
+                              format("%.3f ms", 1e3 * stage.total()));
+    std::string label = stage.hidden > 0 ? format("%.3f ms meanwhile", 1e3 * stage.hidden) : "";
+    begin = addLane(text, "exchanges", all.subspan(3), stage, computed - stage.hidden, total, label);
   }
   return text;
 }

@@ -131,9 +131,10 @@ Json jsonOf(const Grid &grid) {
 }
 
 Json jsonOf(const sharding::StepTime &time) {
-  return {{"seconds", time.total()},   {"compute", time.compute},         {"memory", time.memory},
-          {"launches", time.launches}, {"collectives", time.collectives}, {"hand_over", time.handOver},
-          {"limit", time.limit()}};
+  return {{"seconds", time.total()},         {"compute", time.compute},
+          {"memory", time.memory},           {"launches", time.launches},
+          {"collectives", time.collectives}, {"hidden", time.hidden},
+          {"hand_over", time.handOver},      {"limit", time.limit()}};
 }
 
 Json jsonOf(const RankMemory &memory, double limit) {
@@ -231,8 +232,8 @@ Unit unitFor(const Candidate &candidate) {
 std::string rateOf(double perSecond) { return format(perSecond < 100 ? "%.1f" : "%.0f", perSecond) + " tokens/s"; }
 
 std::string partsOf(const sharding::StepTime &time) {
-  return format("compute %.2f, memory %.2f, launches %.2f, collectives %.2f, between stages %.2f ms",
-                1e3 * time.compute, 1e3 * time.memory, 1e3 * time.launches, 1e3 * time.collectives,
+  return format("compute %.2f, memory %.2f, launches %.2f, collectives %.2f (%.2f meanwhile), between stages %.2f ms",
+                1e3 * time.compute, 1e3 * time.memory, 1e3 * time.launches, 1e3 * time.collectives, 1e3 * time.hidden,
                 1e3 * time.handOver);
 }
 

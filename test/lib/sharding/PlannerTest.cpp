@@ -104,6 +104,29 @@ TEST(Planner, CollectivesCrossNodesWhereGroupsDo) {
   EXPECT_NEAR(stages.decodeTime().memory, 2 * 2 * 0.02 + 2e-6, 1e-12);
 }
 
+TEST(Planner, ManyRowsAreExchangedWhileOthersAreComputed) {
+  Workload load = workload(1000);
+  load.prefillRows = 127;
+  StepTime one = evaluate(*evenCosts({1, {1, 2}}), roundMachine(), load).prefillTime();
+  EXPECT_EQ(one.hidden, 0);
+  EXPECT_NEAR(one.launches, 4e-5, 1e-12);
+  // Twice 100 rows of 4000 bytes, 1 us + 400 us each, two a layer; 20 MB of weights are read twice.
+  load.prefillRows = 200;
+  StepTime two = evaluate(*evenCosts({1, {1, 2}}), roundMachine(), load).prefillTime();
+  EXPECT_NEAR(two.collectives, 4 * 2 * 2 * 401e-6, 1e-9);
+  EXPECT_NEAR(two.memory, 4 * 2 * 0.02 + 1e-6, 1e-9);
+  EXPECT_NEAR(two.launches, 8e-5, 1e-12);
+  EXPECT_EQ(two.hidden, two.collectives);
+  EXPECT_EQ(two.total(), two.work());
+  // Over the link between nodes they take longer than what is computed, which is then all that hides them.
+  load.prefillRows = 2000;
+  StepTime far = evaluate(*evenCosts({1, {1, 4}}), roundMachine(), load).prefillTime();
+  EXPECT_GT(far.collectives, far.work());
+  EXPECT_NEAR(far.hidden, far.work(), 1e-12);
+  EXPECT_NEAR(far.total(), far.collectives, 1e-12);
+  EXPECT_EQ(evaluate(*evenCosts({1, {1, 1}}), roundMachine(), load).prefillTime().hidden, 0);
+}
+
 TEST(Planner, ExpertsAreReadAsTheyAreChosen) {
   GridCosts costs = *evenCosts({1, {1, 1}});
   costs.units.front().experts = 8;

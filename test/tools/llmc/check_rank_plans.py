@@ -51,7 +51,8 @@ def check(answer, ranks):
     for phase in ("decode", "prefill"):
         time = answer[phase]
         parts = sum(time[part] for part in ("compute", "memory", "launches", "collectives", "hand_over"))
-        assert abs(parts - time["seconds"]) < 1e-9 * parts, time
+        assert abs(parts - time["hidden"] - time["seconds"]) < 1e-9 * parts, time
+        assert 0 <= time["hidden"] <= time["collectives"] and (phase == "prefill" or time["hidden"] == 0), time
     return weights
 
 
