@@ -15,12 +15,16 @@ Status checkSize(const Section &section, std::span<const uint8_t> bytes) {
   return {};
 }
 
+Status checkHash(const Section &section, const std::string &hash) {
+  if (hash != section.hash)
+    return Status::error("section '" + section.file + "': checksum differs: " + section.hash + " stored, " + hash +
+                         " found; compile it again");
+  return {};
+}
+
 Status checkBytes(const Section &section, std::span<const uint8_t> bytes) {
   LLMC_RETURN_IF_ERROR(checkSize(section, bytes));
-  std::string where = "section '" + section.file + "': ", hash = hashHex(bytes);
-  if (hash != section.hash)
-    return Status::error(where + "checksum differs: " + section.hash + " stored, " + hash + " found; compile it again");
-  return {};
+  return checkHash(section, hashHex(bytes));
 }
 
 // The size is compared before the bytes are read, and the file is asked again after: a cut file faults.
@@ -67,8 +71,8 @@ StatusOr<LoadedArtifact> LoadedArtifact::open(const std::string &folder, Weights
   return artifact;
 }
 
-Status LoadedArtifact::checkWeights(std::span<const uint8_t> bytes) const {
-  LLMC_RETURN_IF_ERROR(checkBytes(*manifest_.findSection(manifest_.fileOf(weightsFile)), bytes));
+Status LoadedArtifact::checkWeights(const std::string &hash) const {
+  LLMC_RETURN_IF_ERROR(checkHash(*manifest_.findSection(manifest_.fileOf(weightsFile)), hash));
   return weights_->checkUnchanged();
 }
 

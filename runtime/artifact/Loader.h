@@ -29,8 +29,8 @@ public:
   const Manifest &manifest() const { return manifest_; }
   // Page aligned, so every weight is at a multiple of artifactAlignment. Valid as long as this object lives.
   std::span<const uint8_t> weights() const { return weights_->bytes(); }
-  // Compares the hash of `bytes`, the weights or a copy of them. The message does not name the folder.
-  Status checkWeights(std::span<const uint8_t> bytes) const;
+  // Compares the hash of the weights, or of a copy of them, in hex. The message does not name the folder.
+  Status checkWeights(const std::string &hash) const;
   // The memory behind a range of weights is given back until they are read again: for a caller that has its own copy.
   void dropWeightPages(size_t offset, size_t size) const { weights_->dropPages(offset, size); }
   // Brings a range of weights into memory at once, instead of page by page.

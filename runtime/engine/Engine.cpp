@@ -131,7 +131,9 @@ Status Engine::allocate(const EngineOptions &options) {
     scratch_.push_back(std::move(scratch));
   }
   // None of the others is resident yet.
-  LLMC_ASSIGN_OR_RETURN(weights_, WeightMemory::place(artifact_, options.weights, allocatedBytes(), *pool_));
+  LLMC_ASSIGN_OR_RETURN(weights_,
+                        WeightMemory::place(artifact_, options.weights, allocatedBytes(), *pool_,
+                                            isFirstRank() ? Progress::When::OnTerminal : Progress::When::Never));
   for (int32_t worker = 0; worker < threads; ++worker) {
     llmc_step_context context = {};
     context.weights = weights_.data();

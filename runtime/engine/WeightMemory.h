@@ -5,6 +5,7 @@
 #include "runtime/artifact/Loader.h"
 #include "runtime/engine/MemoryRegion.h"
 #include "runtime/engine/ThreadPool.h"
+#include "runtime/support/Progress.h"
 
 namespace llmc {
 
@@ -14,9 +15,9 @@ enum class WeightPlacement {
   Copied,
 };
 
-// Whether weights are worth a copy and it fits beside the `otherBytes` of the plan into what is available. Else they stay
-// in their file: pages come when they are read and go when memory is short, so that weights that are more than memory,
-// of which a step needs few (experts), run from the disk.
+// Whether weights are worth a copy and it fits beside the `otherBytes` of the plan into what is available. Else they
+// stay in their file: pages come when they are read and go when memory is short, so that weights that are more than
+// memory, of which a step needs few (experts), run from the disk.
 bool weightsAreCopied(uint64_t weightBytes, uint64_t otherBytes, uint64_t availableBytes);
 
 class WeightMemory {
@@ -24,7 +25,7 @@ public:
   // Compares the hash of the weights, too. The artifact must live as long. While it copies, no more than the weights
   // and a slice per worker are resident.
   static StatusOr<WeightMemory> place(const LoadedArtifact &artifact, WeightPlacement placement, uint64_t otherBytes,
-                                      ThreadPool &pool);
+                                      ThreadPool &pool, Progress::When progress = Progress::When::OnTerminal);
 
   const uint8_t *data() const { return data_; }
   bool copied() const { return copy_.bytes() > 0; }
