@@ -320,23 +320,24 @@ StatusOr<Manifest> compileModel(const Model &model, const CompileOptions &option
   LLMC_ASSIGN_OR_RETURN(const CpuTarget target, findCpuTarget(options.target));
   int jobs = options.jobs > 0 ? options.jobs : usableCores();
   LLMC_ASSIGN_OR_RETURN(RankPrograms ranks, lowerRanks(model, options));
-  size_t count = ranks.kindOf.size();
-  Progress progress("compiling", count > 1 ? "ranks" : "kernels", count > 1 ? count : 0);
+  size_t count = ranks.kindOf.size(), kinds = ranks.kinds.size();
+  Progress progress("compiling", kinds > 1 ? "kinds of ranks" : "kernels", kinds > 1 ? kinds : 0);
   Programs programs;
   LLMC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, tokenizerFilesOf(model.files));
+  std::vector<ArtifactContents> ofKinds;
+  for (const CompiledModule &kind : ranks.kinds) {
+    LLMC_ASSIGN_OR_RETURN(ofKinds.emplace_back(),
+                          contentsOf(model, options, target, *kind.module, jobs, programs, tokenizer));
+    progress.update(ofKinds.size());
+  }
+  progress.finish();
   std::vector<ArtifactContents> contents;
   std::vector<std::vector<PlacedWeight>> weights(count);
   for (size_t rank = 0; rank < count; ++rank) {
-    ModuleOp module = *ranks.kinds[ranks.kindOf[rank]].module;
-    LLMC_ASSIGN_OR_RETURN(ArtifactContents ofRank,
-                          contentsOf(model, options, target, module, jobs, programs, tokenizer));
-    LLMC_ASSIGN_OR_RETURN(weights[rank],
-                          placedWeights(module, static_cast<int64_t>(rank) % options.grid.group.ranks()));
-    describeWeights(ofRank.manifest, weights[rank]);
-    contents.push_back(std::move(ofRank));
-    progress.update(rank + 1);
+    LLMC_ASSIGN_OR_RETURN(weights[rank], placedWeights(*ranks.kinds[ranks.kindOf[rank]].module,
+                                                       static_cast<int64_t>(rank) % options.grid.group.ranks()));
+    describeWeights(contents.emplace_back(ofKinds[ranks.kindOf[rank]]).manifest, weights[rank]);
   }
-  progress.finish();
   ArtifactOptions writing;
   LLMC_ASSIGN_OR_RETURN(writing.key, inputsKey(model.files, options));
   writing.note = [](const std::string &note) { std::fprintf(stderr, "note: %s\n", note.c_str()); };
