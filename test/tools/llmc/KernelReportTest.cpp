@@ -77,7 +77,7 @@ TEST(KernelReport, ActivationsBeyondTheCachesAreReadAsWeightsAre) {
 TEST(KernelReport, ALaunchLastsFromTheFirstStartToTheLastFinish) {
   StatusOr<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(2);
   ASSERT_TRUE(pool.ok());
-  StepTrace trace(2, 2, 1);
+  StepTrace trace(2, {2}, 1);
   ASSERT_TRUE(trace.begin(**pool, 1, 0));
   (*pool)->run(
       [](void *trace, int32_t worker) {
@@ -100,7 +100,7 @@ TEST(KernelReport, ALaunchLastsFromTheFirstStartToTheLastFinish) {
 TEST(KernelReport, ABarrierInsideATaskIsPartOfIt) {
   StatusOr<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(2);
   ASSERT_TRUE(pool.ok());
-  StepTrace trace(2, 2, 1);
+  StepTrace trace(2, {2}, 1);
   ASSERT_TRUE(trace.begin(**pool, 1, 0));
   (*pool)->run(
       [](void *trace, int32_t worker) {
