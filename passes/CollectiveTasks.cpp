@@ -17,8 +17,11 @@ LogicalResult FunctionTasks::convertCollective(Operation &op) {
   Location location = op.getLoc();
   const Type started; // none: done when the op is
   if (auto reduce = dyn_cast<shard::AllReduceOp>(op)) {
-    tile::AllReduceOp::create(b, location, started, spaceOf(reduce.getResult()), input(reduce.getInput()),
-                              bufferFor(reduce.getResult()));
+    // A term that nobody else reads makes room for the sum.
+    Value term = reduce.getInput(), buffer = input(term);
+    if (TaskGrouping::root(term) == term && term.hasOneUse() && buffer.getDefiningOp<tile::AllocOp>())
+      buffers_.try_emplace(reduce.getResult(), buffer);
+    tile::AllReduceOp::create(b, location, started, spaceOf(reduce.getResult()), buffer, bufferFor(reduce.getResult()));
   } else if (auto gather = dyn_cast<llm::AllGatherOp>(op)) {
     tile::AllGatherOp::create(b, location, started, spaceOf(gather), input(gather.getInput()), bufferFor(gather),
                               gather.getSegments());
