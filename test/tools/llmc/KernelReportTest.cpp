@@ -74,6 +74,11 @@ TEST(KernelReport, ActivationsBeyondTheCachesAreReadAsWeightsAre) {
   EXPECT_EQ(limits().activationRead(1001), 1e6);
 }
 
+// Of a task over all rows.
+void launch(void *trace, int32_t worker, int32_t task) {
+  StepTrace::launchOfTrace(static_cast<StepTrace *>(trace)->stateOfBlock(-1), worker, task);
+}
+
 TEST(KernelReport, ALaunchLastsFromTheFirstStartToTheLastFinish) {
   StatusOr<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(2);
   ASSERT_TRUE(pool.ok());
@@ -81,10 +86,10 @@ TEST(KernelReport, ALaunchLastsFromTheFirstStartToTheLastFinish) {
   ASSERT_TRUE(trace.begin(**pool, 1, 0));
   (*pool)->run(
       [](void *trace, int32_t worker) {
-        StepTrace::launchOfTrace(trace, worker, 0);
+        launch(trace, worker, 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(worker == 0 ? 1 : 20));
         StepTrace::barrierOfTrace(trace, worker);
-        StepTrace::launchOfTrace(trace, worker, 0);
+        launch(trace, worker, 0);
         StepTrace::barrierOfTrace(trace, worker);
       },
       &trace);
@@ -104,12 +109,12 @@ TEST(KernelReport, ABarrierInsideATaskIsPartOfIt) {
   ASSERT_TRUE(trace.begin(**pool, 1, 0));
   (*pool)->run(
       [](void *trace, int32_t worker) {
-        StepTrace::launchOfTrace(trace, worker, 0);
+        launch(trace, worker, 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(worker == 0 ? 1 : 20));
         StepTrace::barrierOfTrace(trace, worker);
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         StepTrace::barrierOfTrace(trace, worker);
-        StepTrace::launchOfTrace(trace, worker, 1);
+        launch(trace, worker, 1);
         StepTrace::barrierOfTrace(trace, worker);
       },
       &trace);
