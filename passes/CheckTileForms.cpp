@@ -80,11 +80,10 @@ constexpr NativeForm nativeForms[] = {
     {"receive", "collective"},
 };
 
-bool isQuantized(Operation *op) {
+bool takesCodes(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), [](Type type) {
     auto weight = dyn_cast<llm::WeightType>(type);
-    using Form = llm::WeightForm;
-    return weight && llvm::is_contained({Form::I8, Form::I4, Form::I4M}, weight.getForm());
+    return weight && weight.takesCodes();
   });
 }
 
@@ -96,7 +95,7 @@ TileForm tileFormOf(Operation *op) {
   StringRef name = op->getName().stripDialect();
   for (const NativeForm &native : nativeForms)
     if (name == native.op)
-      return {TileForm::Status::Native, isQuantized(op) ? "quantized_dot" : native.kernel, ""};
+      return {TileForm::Status::Native, takesCodes(op) ? "quantized_dot" : native.kernel, ""};
   return {TileForm::Status::Composed, "rows", "several tile ops in a task of rows"};
 }
 

@@ -123,7 +123,7 @@ def FuseLinearsPass : Pass<"llmc-fuse-linears", "::mlir::ModuleOp"> {
 def ChooseWeightFormsPass : Pass<"llmc-choose-weight-forms", "::mlir::ModuleOp"> {
   let summary = "choose how each weight is stored for the kernels";
   let description = [{
-    Changes numerics: weights are rounded to the chosen form, and with `bf16`, `i8`, `i4` and `i4m` the input of the
+    Changes numerics: weights are rounded to the chosen form, and with `bf16`, `i8`, `i4`, `i4m` and `f4` the input of the
     product is rounded too (to bf16, or to 16 bits per group of 32). Decides from the types of the sources, the option
     `weights` and the use of the weight; vectors become `plain`. A layer kind whose calls end with different forms is
     cloned, one function per combination.

@@ -118,10 +118,12 @@ Value TaskBuilder::dot(Value input, Value outerWeight, Value column, Value matri
     input = arith::TruncFOp::create(body_, location_, tileType(sizeOf(input), body_.getBF16Type()), input);
     [[fallthrough]];
   case llm::WeightForm::F32:
+  case llm::WeightForm::F8:
     return tile::DotOp::create(body_, location_, result, input, argument(outerWeight), column, matrix);
   case llm::WeightForm::I8:
   case llm::WeightForm::I4:
-  case llm::WeightForm::I4M: {
+  case llm::WeightForm::I4M:
+  case llm::WeightForm::F4: {
     int64_t groups = (sizeOf(input) + 63) / 64 * 2;
     auto quantized =
         tile::QuantizeOp::create(body_, location_, tileType(32 * groups, body_.getI16Type()), tileType(groups), input);

@@ -57,7 +57,10 @@ double llmc::llm::bytesPerWeightElement(WeightForm form) {
   case WeightForm::I4:
     return 0.5 + 2.0 / 32;
   case WeightForm::I4M:
+  case WeightForm::F4:
     return 0.5 + 4.0 / 32;
+  case WeightForm::F8:
+    return 1 + 4.0 / 32;
   }
   llvm_unreachable("every form has a size");
 }

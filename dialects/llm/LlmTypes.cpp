@@ -54,7 +54,7 @@ Type WeightType::parse(AsmParser &parser) {
       return {};
     std::optional<WeightForm> parsed = symbolizeWeightForm(keyword);
     if (!parsed) {
-      parser.emitError(loc) << "unknown form '" << keyword << "' (known = any plain f32 bf16 i8 i4 i4m)";
+      parser.emitError(loc) << "unknown form '" << keyword << "' (known = any plain f32 bf16 i8 i4 i4m f4 f8)";
       return {};
     }
     form = *parsed;
@@ -94,11 +94,11 @@ LogicalResult WeightType::verify(function_ref<InFlightDiagnostic()> emitError, A
   if (tile > 0 && shape.size() == 1)
     return emitError() << "only matrices have tiles, the weight has 1 dimension";
   if (tile > 0 && form == WeightForm::Any)
-    return emitError() << "weight has tiles of " << tile << " rows but no form; choose one of f32 bf16 i8 i4 i4m";
+    return emitError() << "weight has tiles of " << tile << " rows but no form; choose one of f32 bf16 i8 i4 i4m f4 f8";
   if (panel % 16 != 0 || (tile > 0 && (tile + 15) / 16 * 16 % panel != 0))
     return emitError() << "panel is " << panel << ", expected a multiple of 16 that divides the padded tile of "
                        << (tile + 15) / 16 * 16;
-  bool quantised = form == WeightForm::I8 || form == WeightForm::I4 || form == WeightForm::I4M;
+  bool quantised = form >= WeightForm::I8;
   if (quantised && panel > 16)
     return emitError() << "panel is " << panel << ", expected 16 for form " << stringifyWeightForm(form);
   int64_t rows = shape.size() == 1 ? 1 : shape[shape.size() - 2];

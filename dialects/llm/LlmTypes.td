@@ -12,7 +12,9 @@ def Llm_WeightForm : I32EnumAttr<"WeightForm", "how the elements of a weight are
   I32EnumAttrCase<"BF16", 3, "bf16">,
   I32EnumAttrCase<"I8", 4, "i8">,         // 8-bit codes, one f16 scale per 32 along K
   I32EnumAttrCase<"I4", 5, "i4">,         // 4-bit codes around 8, one f16 scale per 32 along K
-  I32EnumAttrCase<"I4M", 6, "i4m">        // 4-bit codes from 0, one f16 scale and minimum per 32 along K
+  I32EnumAttrCase<"I4M", 6, "i4m">,       // 4-bit codes from 0, one f16 scale and minimum per 32 along K
+  I32EnumAttrCase<"F4", 7, "f4">,         // 4-bit floats (e2m1), one f16 scale per 16 along K
+  I32EnumAttrCase<"F8", 8, "f8">          // 8-bit floats (e4m3), one f32 scale per 32 along K
 ]> {
   let cppNamespace = "::llmc::llm";
 }
@@ -52,7 +54,10 @@ def Llm_WeightType : Llm_Type<"Weight", "weight"> {
     /// Of one matrix, where there are several: rows are the last dimension but one.
     int64_t getNumRows() const { return getShape()[getShape().size() < 3 ? 0 : 1]; }
     int64_t getNumStacked() const { return getShape().size() < 3 ? 1 : getShape()[0]; }
+    /// In blocks of codes and scales.
     bool isQuantized() const { return getForm() >= WeightForm::I8; }
+    /// Whether products with it quantise their input too.
+    bool takesCodes() const { return isQuantized() && getForm() != WeightForm::F8; }
     WeightType withForm(WeightForm form) const;
     /// The same weight in tiles of `tile` rows; the panel is the widest that kernels take and that divides the tile.
     WeightType withTiles(int64_t tile, int64_t interleave) const;

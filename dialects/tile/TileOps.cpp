@@ -163,8 +163,10 @@ LogicalResult RecordOp::verify() {
 
 LogicalResult DotOp::verify() {
   llm::WeightType weight = getWeight().getType();
+  using Form = llm::WeightForm;
   bool bf16 = getInput().getType().getElementType().isBF16();
-  if (!isPacked(weight) || weight.getForm() != (bf16 ? llm::WeightForm::BF16 : llm::WeightForm::F32)) // C1
+  bool fits = bf16 ? weight.getForm() == Form::BF16 : weight.getForm() == Form::F32 || weight.getForm() == Form::F8;
+  if (!isPacked(weight) || !fits) // C1
     return emitOpError() << "multiplies " << getInput().getType() << " with " << weight
                          << ", expected a packed weight of the same element type";
   if (sizeOf(getInput()) != weight.getShape().back() || sizeOf(getResult()) != weight.getTile()) // C2
@@ -183,10 +185,8 @@ LogicalResult QuantizeOp::verify() {
 
 LogicalResult ScaledDotOp::verify() {
   llm::WeightType weight = getWeight().getType();
-  llm::WeightForm form = weight.getForm();
-  if (!isPacked(weight) ||
-      (form != llm::WeightForm::I8 && form != llm::WeightForm::I4 && form != llm::WeightForm::I4M)) // C1
-    return emitOpError() << "multiplies with " << weight << ", expected a weight packed as i8, i4 or i4m";
+  if (!isPacked(weight) || !weight.takesCodes()) // C1
+    return emitOpError() << "multiplies with " << weight << ", expected a weight packed as i8, i4, i4m or f4";
   int64_t groups = groupsOf(weight.getShape().back());
   if (sizeOf(getCodes()) != 32 * groups || sizeOf(getScales()) != groups || sizeOf(getResult()) != weight.getTile())
     return emitOpError() << "makes " << getType() << " of " << sizeOf(getCodes()) << " codes and " // C2

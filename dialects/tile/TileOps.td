@@ -182,10 +182,11 @@ def Tile_DotOp : Tile_BodyOp<"dot"> {
   let summary = "a row times one tile of a packed weight";
   let description = [{
     `result[n] = sum_k input[k] * weight[column * tile + n, k]`, summed in f32 in ascending order of k: single products with
-    f32 inputs, pairs (odd k first, then even) with bf16. Columns past the weight's last row are zero. Of a stack of
+    f32 inputs, pairs (odd k first, then even) with bf16. Of a weight packed as f8 each group of 32 k is summed up apart, from
+    zero, with the codes: `result = fma(sum, scale, result)`. Columns past the weight's last row are zero. Of a stack of
     matrices [E, N, K] the one with index `matrix` is taken; without one of that index the result is 0 and no weight is read.
 
-    (C1) the weight is packed, its form f32 or bf16 as the input. (C2) the input has K elements, the result the tile's.
+    (C1) the weight is packed, its form bf16 as the input, or f32 or f8 with an input of f32. (C2) the input has K elements, the result the tile's.
     (C3) a stack, and nothing else, has a matrix.
     ```mlir
     %y = tile.dot %x, %w[%column] : tensor<576xbf16>, !llm.weight<960x576, bf16, tile = 64, panel = 64> -> tensor<64xf32>
@@ -223,9 +224,10 @@ def Tile_ScaledDotOp : Tile_BodyOp<"scaled_dot"> {
     Per group g of 32, with the exact integer sums `q = sum_k code_k * c_k` (which fits 32 bits) and `s = sum_k code_k`, the weight's codes c, its
     scale d and minimum m of that group and column: `result = fma(f32(q), d * scale[g], result)`, then with minima
     `result = fma(f32(s), m * scale[g], result)`; groups in ascending order.
-    Codes of i8 are -128 .. 127, of i4 -8 .. 7, of i4m 0 .. 15. `matrix` as in `tile.dot`.
+    Codes of i8 are -128 .. 127, of i4 -8 .. 7, of i4m 0 .. 15. Those of f4 are twice the four-bit floats, -12 .. 12, and have half the scale; each half of a
+    group has its own: the first 16 are summed up, scaled and added, then the others. `matrix` as in `tile.dot`.
 
-    (C1) the weight is packed as i8, i4 or i4m. (C2) codes and scales are those of a row of K elements. (C3) a stack, and
+    (C1) the weight is packed as i8, i4, i4m or f4. (C2) codes and scales are those of a row of K elements. (C3) a stack, and
     nothing else, has a matrix.
     ```mlir
     %y = tile.scaled_dot %c, %s, %w[%column] : tensor<576xi16>, tensor<18xf32>, !llm.weight<960x576, i4, tile = 64, panel = 16> -> tensor<64xf32>

@@ -164,10 +164,9 @@ FailureOr<TaskCompiler::Instruction> TaskCompiler::rule(tile::DotOp op) {
   Slot in = slot(op.getInput()), column = slot(op.getColumn()), out = slot(op);
   Slot matrix = op.getMatrix() ? slot(op.getMatrix()) : Slot();
   return Instruction([=, packed = *packed] {
+    auto *dot = packed.form == llm::WeightForm::F32 ? dotF32 : packed.form == llm::WeightForm::F8 ? dotF8 : dotBf16;
     return multiplyTile(op, weight->weight, packed, *column.integers, matrix.integers, out.f(),
-                        [&](const uint8_t *tile) {
-                          (packed.form == llm::WeightForm::F32 ? dotF32 : dotBf16)(in.f(), tile, packed, out.f());
-                        });
+                        [&](const uint8_t *tile) { dot(in.f(), tile, packed, out.f()); });
   });
 }
 

@@ -70,7 +70,7 @@ int32_t codeAt(const uint8_t *block, WeightForm form, int64_t g, int64_t l, int6
     return block[512 * g + 64 * (k / 4) + 4 * l + k % 4] - 128;
   const uint8_t byte = block[256 * g + 64 * ((k / 4) % 4) + 4 * l + k % 4];
   const int32_t nibble = k < 16 ? byte & 15 : byte >> 4;
-  return form == WeightForm::I4 ? nibble - 8 : nibble;
+  return form == WeightForm::I4 ? nibble - 8 : form == WeightForm::F4 ? twiceE2M1[nibble] : nibble;
 }
 
 } // namespace
@@ -93,6 +93,23 @@ void llmc::reference::dotBf16(std::span<const float> x, const uint8_t *tile, con
   });
 }
 
+void llmc::reference::dotF8(std::span<const float> x, const uint8_t *tile, const PackedLayout &layout,
+                            std::span<float> result) {
+  const int64_t blocks = layout.paddedTile() / lanes;
+  std::ranges::fill(result, 0.0f);
+  for (size_t first = 0; first < x.size(); first += valuesPerGroup) {
+    const int64_t group = static_cast<int64_t>(first) / valuesPerGroup;
+    for (size_t n = 0; n < result.size(); ++n) {
+      const int64_t l = static_cast<int64_t>(n) % lanes;
+      const uint8_t *block = tile + (group / 2 * blocks + static_cast<int64_t>(n) / lanes) * layout.blockBytes() + l;
+      float sum = 0;
+      for (size_t k = first; k < std::min<size_t>(first + valuesPerGroup, x.size()); ++k)
+        sum = std::fma(fromF8E4M3(block[16 * (static_cast<int64_t>(k) % 64)]), x[k], sum);
+      result[n] = std::fma(sum, read<float>(block + 1024 + 64 * (group % 2) + 3 * l), result[n]);
+    }
+  }
+}
+
 void llmc::reference::scaledDot(std::span<const int16_t> codes, std::span<const float> scales, const uint8_t *tile,
                                 const PackedLayout &layout, std::span<float> result) {
   const int64_t blocks = layout.paddedTile() / lanes, scaleAt = layout.form == WeightForm::I8 ? 1024 : 512;
@@ -107,11 +124,14 @@ void llmc::reference::scaledDot(std::span<const int16_t> codes, std::span<const 
       const int64_t l = static_cast<int64_t>(n) % lanes;
       const uint8_t *block =
           tile + (static_cast<int64_t>(group / 2) * blocks + static_cast<int64_t>(n) / lanes) * layout.blockBytes();
-      int32_t sum = 0;
-      for (int64_t k = 0; k < valuesPerGroup; ++k)
-        sum += x[k] * codeAt(block, layout.form, g, l, k);
-      const float scale = fromF16(read<uint16_t>(block + scaleAt + 32 * g + 2 * l)) * scales[group];
-      result[n] = std::fma(static_cast<float>(sum), scale, result[n]);
+      const int64_t values = valuesPerGroup / layout.numParts();
+      for (int64_t part = 0; part < layout.numParts(); ++part) {
+        int32_t sum = 0;
+        for (int64_t k = part * values; k < (part + 1) * values; ++k)
+          sum += x[k] * codeAt(block, layout.form, g, l, k);
+        const float scale = fromF16(read<uint16_t>(block + scaleAt + 64 * part + 32 * g + 2 * l)) * scales[group];
+        result[n] = std::fma(static_cast<float>(sum), scale, result[n]);
+      }
       if (layout.form != WeightForm::I4M)
         continue;
       const float minimum = fromF16(read<uint16_t>(block + 576 + 32 * g + 2 * l)) * scales[group];

@@ -12,6 +12,8 @@ void dotF32(std::span<const float> x, const uint8_t *tile, const PackedLayout &l
 /// The same for bf16 numbers: per pair of k first the odd, then the even product is added by fma. Subnormal inputs and
 /// sums count as zero of their sign, as the AVX-512 instruction has it.
 void dotBf16(std::span<const float> x, const uint8_t *tile, const PackedLayout &layout, std::span<float> result);
+/// 8-bit floats: per group of 32 the sum of the products with the codes, from zero, then fma with the scale.
+void dotF8(std::span<const float> x, const uint8_t *tile, const PackedLayout &layout, std::span<float> result);
 /// Exact integer sums per group of 32, then fma with the scales: see tile.scaled_dot.
 void scaledDot(std::span<const int16_t> codes, std::span<const float> scales, const uint8_t *tile,
                const PackedLayout &layout, std::span<float> result);

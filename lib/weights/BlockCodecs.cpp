@@ -17,6 +17,12 @@ void storeHalf(uint8_t *bytes, uint16_t half) {
   bytes[1] = static_cast<uint8_t>(half >> 8);
 }
 
+float loadFloat(const uint8_t *bytes) {
+  float value;
+  std::memcpy(&value, bytes, 4);
+  return value;
+}
+
 // False when the rounded value is infinite and was not so before.
 bool storeRounded(uint8_t *bytes, float value, bool wasFinite) {
   uint16_t half = f16FromF32(value);
@@ -210,6 +216,64 @@ bool storeScale(const CodedGroup &coded, GroupTarget target) {
   return storeRounded(target.scale, coded.scale[0], std::isfinite(coded.scale[0]));
 }
 
+// Twice the value of a 4-bit float back to its code. Zero has two, of which the positive one is as good.
+uint8_t float4Of(int8_t twice) {
+  auto at = std::find(std::begin(twiceE2M1), std::end(twiceE2M1), twice);
+  return static_cast<uint8_t>(at - std::begin(twiceE2M1));
+}
+
+bool moveFloatsToF4(const uint8_t *row, int64_t group, GroupTarget target) {
+  CodedGroup coded = codedGroup(row, group);
+  for (int8_t &code : coded.codes)
+    code = static_cast<int8_t>(float4Of(code));
+  storeNibbles(coded.codes, 0, target);
+  return storeRounded(target.minimum, coded.scale[1], std::isfinite(coded.scale[1])) && storeScale(coded, target);
+}
+
+bool moveMXFP4ToF4(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group * 17;
+  storeNibblePairs(block + 1, target);
+  float scale = std::ldexp(1.0f, block[0] - 128);
+  return storeRounded(target.scale, scale, true) && storeRounded(target.minimum, scale, true);
+}
+
+// NVFP4: blocks of 64, four e4m3 scales without a sign, then for each eight bytes: byte j holds values j and j + 8.
+bool moveNVFP4ToF4(const uint8_t *row, int64_t group, GroupTarget target) {
+  const uint8_t *block = row + group / 2 * 36;
+  int8_t codes[32];
+  for (int half = 0; half < 2; ++half) {
+    int64_t part = group % 2 * 2 + half;
+    uint8_t code = block[part] & 0x7F; // 0x7F counts as zero
+    uint16_t scale = f16FromF32(code == 0x7F ? 0.0f : 0.5f * fromF8E4M3(code));
+    storeHalf(half == 0 ? target.scale : target.minimum, scale);
+    for (int k = 0; k < 8; ++k) {
+      codes[16 * half + k] = block[4 + 8 * part + k] & 15;
+      codes[16 * half + 8 + k] = block[4 + 8 * part + k] >> 4;
+    }
+  }
+  storeNibbles(codes, 0, target);
+  return true;
+}
+
+// Bytes of values, each with its scale, of which a group has one; a part of a row that begins within a block of the
+// published scales may have two.
+bool movePartOfFloat8(const uint8_t *row, int64_t group, int64_t values, GroupTarget target) {
+  bool fits = true;
+  for (int64_t k = 0; k < values; ++k) {
+    CodedFloat8 coded;
+    std::memcpy(&coded, row + (32 * group + k) * static_cast<int64_t>(sizeof coded), sizeof coded);
+    target.codes[lanesPerBlock * k] = coded.code;
+    fits &= (coded.code & 0x7F) != 0x7F && std::isfinite(loadFloat(coded.scale));
+    fits &= k == 0 || std::memcmp(target.scale, coded.scale, 4) == 0;
+    std::memcpy(target.scale, coded.scale, 4);
+  }
+  return fits;
+}
+
+bool moveFloat8(const uint8_t *row, int64_t group, GroupTarget target) {
+  return movePartOfFloat8(row, group, 32, target);
+}
+
 bool moveCodesToI8(const uint8_t *row, int64_t group, GroupTarget target) {
   CodedGroup coded = codedGroup(row, group);
   storeSignedCodes(coded.codes, target);
@@ -271,7 +335,12 @@ constexpr BlockCodec codecs[] = {
     {TensorType::CodesOf4Bits, WeightForm::I8, true, moveCodesToI8},
     {TensorType::CodesFrom0, WeightForm::I4M, false, moveCodesFrom0ToI4M},
     {TensorType::CodesFrom0, WeightForm::I8, true, moveCodesFrom0ToI8},
+    {TensorType::CodesMxfp4, WeightForm::F4, true, moveFloatsToF4},
     {TensorType::CodesMxfp4, WeightForm::I8, true, moveCodesToI8},
+    {TensorType::CodesNvfp4, WeightForm::F4, false, moveFloatsToF4},
+    {TensorType::CodesFp8, WeightForm::F8, true, moveFloat8, movePartOfFloat8},
+    {TensorType::MXFP4, WeightForm::F4, true, moveMXFP4ToF4},
+    {TensorType::NVFP4, WeightForm::F4, true, moveNVFP4ToF4},
     {TensorType::MXFP4, WeightForm::I8, true, moveMXFP4},
 };
 
@@ -281,6 +350,8 @@ GroupTarget groupTarget(uint8_t *block, WeightForm form, int64_t group, int64_t 
   PackedLayout layout; // inside a block nothing depends on anything but the form
   layout.form = form;
   int64_t slot = 2 * (lanesPerBlock * group + lane);
+  if (form == WeightForm::F8)
+    return {block + layout.groupBytes() * group + lane, block + layout.scalesAt() + 2 * slot, nullptr};
   return {block + layout.groupBytes() * group + 4 * lane, block + layout.scalesAt() + slot,
           block + layout.minimaAt() + slot};
 }

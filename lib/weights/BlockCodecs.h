@@ -6,11 +6,12 @@
 
 namespace llmc {
 
-// Where one lane of one group of 32 lies in a block of a form: code words of 4 bytes `laneStride` apart.
+// Where one lane of one group of 32 lies in a block of a form: code words of 4 bytes `laneStride` apart; of f8 bytes
+// lanesPerBlock apart.
 struct GroupTarget {
   uint8_t *codes;
-  uint8_t *scale;   // f16
-  uint8_t *minimum; // f16, form i4m only
+  uint8_t *scale;   // f16, of f8 f32
+  uint8_t *minimum; // f16, form i4m; the scale of the second half, form f4
 };
 inline constexpr int64_t laneStride = lanesPerBlock * 4;
 GroupTarget groupTarget(uint8_t *block, WeightForm form, int64_t group, int64_t lane);
@@ -19,8 +20,11 @@ struct BlockCodec {
   TensorType type;
   WeightForm form;
   bool exact; // else: scales and minima are rounded to f16 (relative 2^-11), codes are the stored ones
-  // Moves group `group` (32 values) of a stored row. False when a scale or minimum does not fit f16.
+  // Moves group `group` of a stored row, 32 values. False when a number does not fit: a scale or minimum f16, or it is
+  // not finite.
   bool (*moveGroup)(const uint8_t *row, int64_t group, GroupTarget target);
+  // Of a group with fewer values, for types without blocks; those past the end stay as they are.
+  bool (*movePart)(const uint8_t *row, int64_t group, int64_t values, GroupTarget target) = nullptr;
 };
 
 // The codec for this pair, or null: then the numbers go through f32 and are quantised.

@@ -25,9 +25,14 @@ WeightForm storedForm(TensorType type) {
   case TensorType::BF16:
   case TensorType::ScaledMxfp8:
   case TensorType::ScaledOf8Bits:
-  case TensorType::CodesNvfp4:
-  case TensorType::NVFP4:
     return WeightForm::BF16;
+  case TensorType::CodesFp8:
+    return WeightForm::F8;
+  case TensorType::CodesMxfp4:
+  case TensorType::CodesNvfp4:
+  case TensorType::MXFP4:
+  case TensorType::NVFP4:
+    return WeightForm::F4;
   case TensorType::Q4_0:
   case TensorType::Q1_0:
   case TensorType::Q2_0:
@@ -40,7 +45,6 @@ WeightForm storedForm(TensorType type) {
   case TensorType::CodesFrom0:
     return WeightForm::I4M;
   case TensorType::CodesOf8Bits:
-  case TensorType::CodesMxfp4:
   case TensorType::ScaledOf4Bits:
     return WeightForm::I8;
   case TensorType::Q8_1: // these two are for activations
@@ -67,13 +71,27 @@ int width(WeightForm form) {
     return 0;
   case WeightForm::I4M:
     return 1;
-  case WeightForm::I8:
+  case WeightForm::F4:
     return 2;
-  case WeightForm::BF16:
+  case WeightForm::I8:
     return 3;
-  default:
+  case WeightForm::F8:
     return 4;
+  case WeightForm::BF16:
+    return 5;
+  default:
+    return 6;
   }
+}
+
+// The narrowest form that both go into: integers and floats of four bits meet in eight, those of eight in bf16.
+WeightForm joined(WeightForm a, WeightForm b) {
+  WeightForm wider = width(a) < width(b) ? b : a;
+  if (a == b || width(wider) > width(WeightForm::F8))
+    return wider;
+  if (wider == WeightForm::F8)
+    return WeightForm::BF16;
+  return a == WeightForm::F4 || b == WeightForm::F4 ? WeightForm::I8 : wider;
 }
 
 struct Fate {
@@ -86,7 +104,7 @@ Fate fateOf(const Storage &storage, WeightForm form) {
   using enum WeightFate;
   TensorType type = storage.type;
   if (const BlockCodec *codec = blockCodec(type, form)) {
-    if (codec->exact && !storage.name.ends_with("(F32 scales)"))
+    if (codec->exact && (form == WeightForm::F8 || !storage.name.ends_with("(F32 scales)")))
       return {Kept, "kept exactly"};
     return {Rounded, "codes kept, scales rounded to f16 (error at most 2^-11 of each)"};
   }
@@ -131,7 +149,7 @@ WeightForm requestedForm(FormOption option, WeightRole role, WeightForm stored) 
   if (role == WeightRole::Embedding)
     return WeightForm::I8;
   // A minimum costs a tenth more bytes and takes most of what four bits lose; blocks without one stay as they are.
-  return stored == WeightForm::I4 ? WeightForm::I4 : WeightForm::I4M;
+  return stored == WeightForm::I4 || stored == WeightForm::F4 ? stored : WeightForm::I4M;
 }
 
 std::optional<TensorType> typeNamed(std::string_view name) {
@@ -161,8 +179,7 @@ StatusOr<FormChoice> formOf(std::span<const Storage> storages, FormOption option
     WeightForm form = formIn(storage);
     if (form == WeightForm::Any)
       return unsupported(storage.name);
-    if (width(form) > width(stored))
-      stored = form;
+    stored = joined(stored, form);
     if (std::find(distinct.begin(), distinct.end(), storage) == distinct.end())
       distinct.push_back(storage);
   }

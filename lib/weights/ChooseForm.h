@@ -28,10 +28,11 @@ struct FormChoice {
 //
 // Vectors are always plain, taps f32. `Stored` takes per source the narrowest form that loses nothing; where there is
 // none, i8 for codes of up to seven bits and bf16 for numbers of eight: the table is in docs/weight-layouts.md. Sources
-// that differ meet in the widest of their forms, in the order i4 < i4m < i8 < bf16 < f32: Q4_0 with Q4_1
-// is i4m and Q4_0 with Q8_0 is i8, both exact; Q4_K with Q6_K is i8, both requantised; any block type with BF16 is
-// bf16. `Int4` leaves matrices that are stored in 4-bit blocks as they are, makes i4m of other matrices, and i8 of
-// embeddings. A type that is no number of a weight is an error.
+// that differ meet in the widest of their forms, in the order i4 < i4m < f4 < i8 < f8 < bf16 < f32; f4 with i4 or i4m
+// does so in i8, f8 with any of them in bf16: Q4_0 with Q4_1 is i4m and Q4_0 with Q8_0 is i8, both exact; Q4_K with
+// Q6_K is i8, both requantised; any block type with BF16 is bf16. `Int4` leaves matrices that are stored in 4-bit
+// blocks as they are, makes i4m of other matrices, and i8 of embeddings. A type that is no number of a weight is an
+// error.
 StatusOr<FormChoice> chooseForm(std::span<const TensorType> types, FormOption option, WeightRole role);
 // The same for types by name, as IR carries them: those of tensors, and formats of several ("INT8 channel (BF16
 // scales)", LogicalTensor::format).

@@ -175,7 +175,7 @@ void TilePacker::packBf16(const Rows &rows, uint8_t *out) const {
 Status TilePacker::packBlocks(const Rows &rows, uint8_t *out) const {
   int64_t panels = layout_.paddedTile() / lanesPerBlock, bytes = layout_.blockBytes(), codeBytes = layout_.scalesAt();
   // Code 0 of each form; what no group below reaches stays so, with scale and minimum 0.
-  int zero = static_cast<int>(layout_.zeroPoint()) * (layout_.form == WeightForm::I8 ? 1 : 0x11);
+  int zero = static_cast<int>(layout_.zeroPoint()) * (layout_.form == WeightForm::I8 ? 1 : 0x11); // 0 of floats
   int64_t groups = (layout_.k + valuesPerGroup - 1) / valuesPerGroup;
   for (int64_t kBlock = 0; kBlock < layout_.numKBlocks(); ++kBlock)
     for (int64_t panel = 0; panel < panels; ++panel) {
@@ -193,6 +193,8 @@ Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uin
   if (!rows.values.empty()) {
     auto *quantize = layout_.form == WeightForm::I8   ? quantizeI8
                      : layout_.form == WeightForm::I4 ? quantizeI4
+                     : layout_.form == WeightForm::F4 ? quantizeF4
+                     : layout_.form == WeightForm::F8 ? quantizeF8
                                                       : quantizeI4M;
     LaneGroup values;
     int64_t count = std::min(valuesPerGroup, layout_.k - k0);
@@ -212,9 +214,18 @@ Status TilePacker::packGroup(const Rows &rows, int64_t panel, int64_t group, uin
   for (int64_t lane = 0; lane < lanesPerBlock; ++lane) {
     size_t at = static_cast<size_t>(place + lane);
     const BlockCodec *codec = rows.codecs[at];
-    if (codec && !codec->moveGroup(rows.stored[at], group, groupTarget(block, layout_.form, group % 2, lane)))
-      return Status::error("weight '" + reader_.name() + "' has " + std::string(nameOf(codec->type)) +
-                           " scales near column " + std::to_string(k0) + " that do not fit f16; choose bf16 or f32");
+    if (!codec)
+      continue;
+    GroupTarget target = groupTarget(block, layout_.form, group % 2, lane);
+    bool fits = codec->movePart
+                    ? codec->movePart(rows.stored[at], group, std::min(valuesPerGroup, layout_.k - k0), target)
+                    : codec->moveGroup(rows.stored[at], group, target);
+    if (!fits)
+      return Status::error(
+          "weight '" + reader_.name() + "' has " + std::string(nameOf(codec->type)) +
+          (layout_.form == WeightForm::F8
+               ? " near column " + std::to_string(k0) + " that are not finite or have different scales; choose bf16"
+               : " scales near column " + std::to_string(k0) + " that do not fit f16; choose bf16 or f32"));
   }
   return {};
 }

@@ -12,10 +12,6 @@ int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
 uint64_t u(int64_t value) { return static_cast<uint64_t>(value); }
 
-bool isQuantizedForm(WeightForm form) {
-  return form == WeightForm::I8 || form == WeightForm::I4 || form == WeightForm::I4M;
-}
-
 std::string numbers(const PackedLayout &l) {
   return "layout of [" + std::to_string(l.n) + ", " + std::to_string(l.k) + "] as " +
          llm::stringifyWeightForm(l.form).str() + ", tile " + std::to_string(l.tile) + ", panel " +
@@ -39,7 +35,7 @@ Status checkTiles(const PackedLayout &l) {
 
 } // namespace
 
-bool PackedLayout::isQuantized() const { return isQuantizedForm(form); }
+bool PackedLayout::isQuantized() const { return form >= WeightForm::I8; }
 
 int64_t PackedLayout::paddedTile() const {
   return form == WeightForm::Plain ? roundUp(n, plainPadding) : roundUp(tile, 16);
@@ -56,6 +52,8 @@ int64_t PackedLayout::blockBytes() const {
   int64_t scales = 2 * lanesPerBlock * 2; // of two groups, f16
   if (form == WeightForm::I8)
     return codes + scales;
+  if (form == WeightForm::F8) // f32
+    return codes + 2 * scales;
   return form == WeightForm::I4 ? codes / 2 + scales : codes / 2 + 2 * scales;
 }
 

@@ -26,7 +26,8 @@ struct PackedLayout {
   int64_t tile = 0, panel = 0, interleave = 0; // all 0 for a plain vector, which is one tile
   int64_t stacked = 1;                         // matrices of n rows, packed one behind the other
 
-  bool isQuantized() const;
+  bool isQuantized() const;                                                   // in blocks of codes and scales
+  bool takesCodes() const { return isQuantized() && form != WeightForm::F8; } // products quantise their input too
   int64_t paddedTile() const; // places of a tile, with those past `tile`
   int64_t numTiles() const;   // of one matrix
   int64_t numKBlocks() const { return (k + valuesPerBlock - 1) / valuesPerBlock; }
@@ -38,9 +39,14 @@ struct PackedLayout {
   int64_t panelBytes() const { return numSteps() * panel * 4; }
   // Of a quantised form: a block is the codes of two groups, their scales, and their minima where the form has them.
   int64_t blockBytes() const;
-  int64_t groupBytes() const { return lanesPerBlock * valuesPerGroup / (form == WeightForm::I8 ? 1 : 2); } // codes
+  int64_t groupBytes() const {
+    return lanesPerBlock * valuesPerGroup / (form == WeightForm::I8 || form == WeightForm::F8 ? 1 : 2);
+  } // codes
   int64_t scalesAt() const { return 2 * groupBytes(); }
+  // Of the second halves' scales, where a group has two.
   int64_t minimaAt() const { return scalesAt() + 2 * lanesPerBlock * 2; }
+  // Of a group, with a scale each: one, or two halves.
+  int64_t numParts() const { return form == WeightForm::F4 ? 2 : 1; }
   // What a stored code holds beyond its value.
   int64_t zeroPoint() const { return form == WeightForm::I8 ? 128 : form == WeightForm::I4 ? 8 : 0; }
   CheckedSize tileBytes() const;

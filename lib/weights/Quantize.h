@@ -27,4 +27,14 @@ bool quantizeI4(const LaneGroup &values, uint8_t *block, int64_t group);
 // group of 16 evenly spaced levels keeps them, if f16 holds scale and minimum.
 bool quantizeI4M(const LaneGroup &values, uint8_t *block, int64_t group);
 
+// Codes of 4-bit floats (0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives) in halves of 16. Of the scales that map the
+// largest magnitude to one of these values, the one with the smallest sum of error^2: a half that holds such values
+// times an f16 scale keeps them.
+bool quantizeF4(const LaneGroup &values, uint8_t *block, int64_t group);
+
+// Codes of 8-bit floats (e4m3). Of the scales that map the largest magnitude to one of 448, 416, ..., 256 and 240, the
+// one with the smallest sum of error^2: a group that holds such floats times an f32 scale keeps them but for the
+// rounding of the scale (2^-23). |error| <= 2^-4 of a value otherwise, or half a step of 2^-9 * scale.
+bool quantizeF8(const LaneGroup &values, uint8_t *block, int64_t group);
+
 } // namespace llmc

@@ -26,18 +26,29 @@ void unpackBf16(const PackedLayout &l, const uint8_t *tile, int64_t place, float
     out[k] = fromBf16(halfAt(panel + ((k / 2 * l.panel + place % l.panel) * 2 + k % 2) * 2));
 }
 
-// One group of 32 of one lane: code * scale, or code * scale + minimum, in f32.
+// One group of 32 of one lane: code * scale, or code * scale + minimum, in f32. The second half may have its own scale.
 void unpackGroup(const PackedLayout &l, const uint8_t *block, int64_t group, int64_t lane, int64_t count, float *out) {
+  if (l.form == WeightForm::F8) {
+    float scale;
+    std::memcpy(&scale, block + l.scalesAt() + 4 * (lanesPerBlock * group + lane), 4);
+    for (int64_t k = 0; k < count; ++k)
+      out[k] = fromF8E4M3(block[l.groupBytes() * group + lanesPerBlock * k + lane]) * scale;
+    return;
+  }
   const uint8_t *codes = block + l.groupBytes() * group + 4 * lane;
   int64_t slot = 2 * (lanesPerBlock * group + lane);
   float scale = fromF16(halfAt(block + l.scalesAt() + slot));
-  float minimum = l.form == WeightForm::I4M ? fromF16(halfAt(block + l.minimaAt() + slot)) : 0.0f;
+  bool isFloat = l.form == WeightForm::F4;
+  float second = isFloat || l.form == WeightForm::I4M ? fromF16(halfAt(block + l.minimaAt() + slot)) : 0.0f;
   for (int64_t k = 0; k < count; ++k) {
     // Words of four codes follow each other lane by lane; 4-bit forms hold k and k + 16 in one byte.
     bool isByte = l.form == WeightForm::I8;
     int stored = codes[laneStride * (isByte ? k / 4 : k / 4 % 4) + k % 4];
     int code = isByte ? stored : k < 16 ? stored & 15 : stored >> 4;
-    out[k] = static_cast<float>(code - l.zeroPoint()) * scale + minimum;
+    if (isFloat)
+      out[k] = twiceE2M1[code] * (k < 16 ? scale : second);
+    else
+      out[k] = static_cast<float>(code - l.zeroPoint()) * scale + second;
   }
 }
 

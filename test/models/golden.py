@@ -137,7 +137,8 @@ def main(folder, work, only=""):
     if "stored" in parts:
         weights = json.loads(run("llmc", "coverage", model, "--json"))["weights"]
         four_bits = any(re.search(r"FP4|INT4|Q4_", weight["reason"]) for weight in weights)
-        actual = logits("--weights", "stored")
+        cache = facts["stored_cache"].split(":")[0] if "stored_cache" in facts else "bf16"
+        actual = logits("--weights", "stored", "--kv", cache)
         differences += compare_distributions(f"{family} stored", [golden], actual, FOUR_BIT_DIVERGENCE_BOUND if four_bits else DIVERGENCE_BOUND)
         differences += compare_best(f"{family} stored", golden, actual)
     sys.exit("\n".join(differences) if differences else 0)

@@ -14,7 +14,11 @@ uint64_t elementsOf(const WeightEntry &weight) {
 }
 
 std::string nameOfForm(const std::string &form) {
-  return form == "i8" ? "int8" : form == "i4" || form == "i4m" ? "int4" : form;
+  return form == "i8"                    ? "int8"
+         : form == "i4" || form == "i4m" ? "int4"
+         : form == "f4"                  ? "fp4"
+         : form == "f8"                  ? "fp8"
+                                         : form;
 }
 
 } // namespace
@@ -55,7 +59,7 @@ StatusOr<WeightReport> reportWeights(const LoadedArtifact &artifact, const Dispa
     return Status::error(artifact.folder() + "/" + dispatchFile +
                          ": names no weight with a shape; compile the model again");
   report.form = nameOfForm(most->first);
-  std::string shape = report.form.starts_with("int") ? "quantized_dot" : "dot";
+  std::string shape = report.form == "f32" || report.form == "bf16" || report.form == "fp8" ? "dot" : "quantized_dot";
   for (const KernelEntry &kernel : dispatch.kernels)
     if (report.kernel.name.empty() && kernel.shape == shape)
       report.kernel = kernel;

@@ -33,12 +33,21 @@ struct DepthPart {
 void emitDotTile(KernelBuilder &kernel, const PackedLayout &weight, int64_t rows, RowArray input, mlir::Value tile,
                  RowArray result, const DepthPart &part = {});
 
-// The same for quantised rows: codes, then scales f32, start values i32 and sums f32, one per group.
+// The same for weights in 8-bit floats.
+void emitFloat8DotTile(KernelBuilder &kernel, const PackedLayout &weight, int64_t rows, RowArray input,
+                       mlir::Value tile, RowArray result, const DepthPart &part = {});
+// Sixteen codes as f32, each 1 / float8Factor of its value.
+constexpr float float8Factor = 256.0f;
+mlir::Value loadFloat8(KernelBuilder &kernel, mlir::Value pointer, int64_t bytes);
+
+// The same for quantised rows: codes, then scales f32, start values i32 (one for each part of a group) and sums f32,
+// one per group.
 // A code of two bytes is radix * high + low: the high bytes of a row come first, its low bytes at `lowAt`. With a radix
 // of 255 neither is -128, whose sign cannot be turned; that of 256 is cheaper to put together.
 struct QuantizedInputLayout {
   int64_t codeBytes = 0, radix = 0, lowAt = 0, scalesAt = 0, startAt = 0, sumsAt = 0, strideBytes = 0;
-  int64_t zeroPoint = 0; // the start value of a group is -zeroPoint * sum of its codes
+  int64_t zeroPoint = 0; // what kernels add to a weight's code; a start value is -zeroPoint * the sum of the codes
+  int64_t parts = 1;     // of a group
 };
 QuantizedInputLayout quantizedInputLayout(const CpuTarget &target, const PackedLayout &weight, int64_t codeBytes);
 // The sum of products with whole codes from those with their bytes.

@@ -43,9 +43,9 @@ public:
           const PackedLayout &weight)
       : k(kernel), task(task), schedule(schedule), share(share), dot(dot), weight(weight),
         columns(static_cast<int64_t>(task.task.getColumns())) {
-    if (weight.isQuantized())
+    if (weight.takesCodes())
       quantized = quantizedInputLayout(k.target, weight, getElementTypeOrSelf(dot.input).getIntOrFloatBitWidth() / 8);
-    input.strideBytes = weight.isQuantized() ? quantized.strideBytes : dotInputLayout(k, weight).strideBytes;
+    input.strideBytes = weight.takesCodes() ? quantized.strideBytes : dotInputLayout(k, weight).strideBytes;
     input.pointer = k.allocate(blockRows() * input.strideBytes);
   }
   LogicalResult emitOneMatrix();
@@ -100,7 +100,7 @@ void DotTask::storeInput(const Cell &cell, Value to) {
     Value low = quantized.codeBytes == 2 ? k.at(to, quantized.lowAt) : Value();
     program.quantizeInto(dot.input.getDefiningOp<tile::QuantizeOp>(),
                          {to, low, k.at(to, quantized.scalesAt), k.at(to, quantized.startAt),
-                          k.at(to, quantized.sumsAt), quantized.zeroPoint, quantized.radix});
+                          k.at(to, quantized.sumsAt), quantized.zeroPoint, quantized.radix, quantized.parts});
   }
   ok &= !program.failed();
 }
@@ -109,7 +109,9 @@ void DotTask::storeInput(const Cell &cell, Value to) {
 void DotTask::emitFewRows(Value rows, RowArray from, Value tile, RowArray result, const DepthPart &part) {
   for (int64_t size = 1; size <= schedule.kernelRows; ++size)
     k.when(k.equal(rows, k.i64(size)), [&] {
-      if (weight.isQuantized())
+      if (weight.form == llm::WeightForm::F8)
+        emitFloat8DotTile(k, weight, size, from, tile, result, part);
+      else if (weight.isQuantized())
         emitQuantizedDotTile(k, weight, quantized, size, from, tile, result, part);
       else
         emitDotTile(k, weight, size, from, tile, result, part);

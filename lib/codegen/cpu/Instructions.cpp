@@ -13,6 +13,8 @@ constexpr InstructionRow kRows[] = {
     {Instruction::MaddU8S8, "vpmaddubsw", "llvm.x86.avx2.pmadd.ub.sw", "avx2"},
     {Instruction::MaddS16, "vpmaddwd", "llvm.x86.avx2.pmadd.wd", "avx2"},
     {Instruction::SignS8, "vpsignb", "llvm.x86.avx2.psign.b", "avx2"},
+    {Instruction::Lookup64, "vpshufb", "llvm.x86.avx512.pshuf.b.512", "avx512bw"},
+    {Instruction::Lookup32, "vpshufb", "llvm.x86.avx2.pshuf.b", "avx2"},
     {Instruction::TileDotS8, "tdpbssd", "llvm.x86.tdpbssd", "amx-int8"},
     {Instruction::TileDotBf16, "tdpbf16ps", "llvm.x86.tdpbf16ps", "amx-bf16"},
 };
@@ -28,7 +30,10 @@ VectorType resultTypeOf(KernelBuilder &k, Instruction instruction) {
   case Instruction::MaddS16:
     return k.vectorOf(8, k.i32Type);
   case Instruction::SignS8:
+  case Instruction::Lookup32:
     return k.vectorOf(32, k.i8Type);
+  case Instruction::Lookup64:
+    return k.vectorOf(64, k.i8Type);
   case Instruction::TileDotS8:
   case Instruction::TileDotBf16:
     break;
@@ -76,6 +81,18 @@ Value expandSignS8(KernelBuilder &k, ValueRange operands) {
   return k.select(none, zero, k.select(negative, negated, x));
 }
 
+Value expandLookup(KernelBuilder &k, ValueRange operands) {
+  Value codes = operands[1];
+  auto type = cast<VectorType>(codes.getType());
+  Value result = arith::ConstantOp::create(k.b, k.b.getZeroAttr(type));
+  for (int64_t code = 0; code < 16; ++code) {
+    Value entry = k.broadcast(vector::ExtractOp::create(k.b, operands[0], ArrayRef<int64_t>{code}), type.getDimSize(0));
+    Value wanted = arith::ConstantOp::create(k.b, DenseElementsAttr::get(type, static_cast<int8_t>(code)));
+    result = k.select(arith::CmpIOp::create(k.b, arith::CmpIPredicate::eq, codes, wanted), entry, result);
+  }
+  return result;
+}
+
 Value expand(KernelBuilder &k, Instruction instruction, ValueRange operands) {
   switch (instruction) {
   case Instruction::DotBf16:
@@ -88,6 +105,9 @@ Value expand(KernelBuilder &k, Instruction instruction, ValueRange operands) {
     return sumOfProducts(k, operands[0], /*xSigned=*/true, operands[1], 2);
   case Instruction::SignS8:
     return expandSignS8(k, operands);
+  case Instruction::Lookup64:
+  case Instruction::Lookup32:
+    return expandLookup(k, operands);
   case Instruction::TileDotS8:
   case Instruction::TileDotBf16:
     break;
@@ -112,6 +132,15 @@ Value llmc::cpu::emitInstruction(KernelBuilder &k, Instruction instruction, Valu
   return LLVM::CallIntrinsicOp::create(k.b, resultTypeOf(k, instruction),
                                        k.b.getStringAttr(rowOf(instruction).intrinsic), operands)
       .getResult(0);
+}
+
+Value llmc::cpu::lookup(KernelBuilder &k, ArrayRef<int8_t> table, Value codes) {
+  auto type = cast<VectorType>(codes.getType());
+  SmallVector<int8_t> repeated;
+  for (int64_t lane = 0; lane < type.getDimSize(0); ++lane)
+    repeated.push_back(table[static_cast<size_t>(lane % 16)]);
+  Value entries = arith::ConstantOp::create(k.b, DenseElementsAttr::get(type, ArrayRef<int8_t>(repeated)));
+  return emitInstruction(k, type.getDimSize(0) == 64 ? Instruction::Lookup64 : Instruction::Lookup32, {entries, codes});
 }
 
 Value llmc::cpu::flushSubnormal(KernelBuilder &k, Value x) {

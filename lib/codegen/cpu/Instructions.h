@@ -17,6 +17,10 @@ enum class Instruction {
   MaddS16,
   // (a s8[32], b s8[32]) -> a * sign(b).
   SignS8,
+  // (table i8[16], repeated through the vector; codes u8 below 16) -> i8: the table's entries, for vectors of 64 bytes
+  // and of 32.
+  Lookup64,
+  Lookup32,
   // Matrix tiles: MatrixTiles.h.
   TileDotS8,
   TileDotBf16,
@@ -35,6 +39,9 @@ const InstructionRow &rowOf(Instruction instruction);
 // abort the process, so it is refused here: schedules must have checked `isLegal`.
 bool isLegal(Instruction instruction, const CpuTarget &target);
 mlir::Value emitInstruction(KernelBuilder &kernel, Instruction instruction, mlir::ValueRange operands);
+
+// Entries of a table of sixteen, for each code below 16 in a vector of 64 or 32 bytes.
+mlir::Value lookup(KernelBuilder &kernel, llvm::ArrayRef<int8_t> table, mlir::Value codes);
 
 // Subnormal f32 values become zero of the same sign: what the bf16 instructions do to inputs and results.
 mlir::Value flushSubnormal(KernelBuilder &kernel, mlir::Value vector);

@@ -12,6 +12,10 @@ namespace {
 // at the end, exactly.
 enum class Plane { High, Low };
 
+// Codes of f4 as kernels multiply them: twice the value, and 12 more, so that they have no sign.
+constexpr int8_t float4Codes[] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+constexpr int64_t float4ZeroPoint = 12;
+
 // Rows that share a group's codes; lane counts of this target's integer vectors.
 struct GroupKernel {
   KernelBuilder &k;
@@ -33,31 +37,35 @@ struct GroupKernel {
   Value nibbles(Value words, bool high) {
     if (high)
       words = arith::ShRUIOp::create(k.b, words, k.splatInt(4, lanes));
-    return k.bitcast(arith::AndIOp::create(k.b, words, k.splatInt(0x0f0f0f0f, lanes)).getResult(), bytesType());
+    Value codes = k.bitcast(arith::AndIOp::create(k.b, words, k.splatInt(0x0f0f0f0f, lanes)).getResult(), bytesType());
+    return weight.form == llm::WeightForm::F4 ? lookup(k, float4Codes, codes) : codes;
   }
 
   bool hasLow() const { return layout.codeBytes == 2; }
 
-  // Sums of one group, per row.
+  // Sums of one group: of every row, part after part.
   SmallVector<Value> sums(Value group, Value codesAt, Value groupIndex);
   SmallVector<Value> sumsVnni(Value group, Value codesAt);
   SmallVector<Value> sumsBytes(Value group, Value codesAt, Plane plane);
-  SmallVector<Value> sumsNibbles(Value group, Value codesAt, Plane plane);
+  SmallVector<Value> sumsNibbles(Value group, Value codesAt, Plane plane, int64_t part);
+  Value join(Value high, Value low) { return joinPlanes(k, layout, high, low); }
   // Takes the zero point of the weights back.
-  Value start(int64_t r, Value groupIndex) {
-    return k.broadcast(k.load(k.i32Type, k.at(row(r), k.add(k.mul(groupIndex, 4), layout.startAt))), lanes);
+  Value start(int64_t r, Value groupIndex, int64_t part) {
+    Value at = k.at(row(r), k.add(k.mul(groupIndex, 4 * layout.parts), layout.startAt));
+    return k.broadcast(k.load(k.i32Type, at, 4 * part), lanes);
   }
 };
 
 // vpdpbusd: weights are the unsigned factor, unpacked once for both bytes of the codes.
 SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt) {
-  SmallVector<Value> high(rows, k.splatInt(0, lanes)), low = high;
+  SmallVector<Value> high(rows * layout.parts, k.splatInt(0, lanes)), low = high;
   auto multiply = [&](Value unsignedBytes, int64_t quad) {
     Value at = k.add(codesAt, 4 * quad);
     for (int64_t r = 0; r < rows; ++r) {
-      high[r] = emitInstruction(k, Instruction::DotU8S8, {high[r], unsignedBytes, codes(r, at, Plane::High)});
+      int64_t sum = quad * layout.parts / 8 * rows + r;
+      high[sum] = emitInstruction(k, Instruction::DotU8S8, {high[sum], unsignedBytes, codes(r, at, Plane::High)});
       if (hasLow())
-        low[r] = emitInstruction(k, Instruction::DotU8S8, {low[r], unsignedBytes, codes(r, at, Plane::Low)});
+        low[sum] = emitInstruction(k, Instruction::DotU8S8, {low[sum], unsignedBytes, codes(r, at, Plane::Low)});
     }
   };
   if (weight.form == llm::WeightForm::I8) {
@@ -70,8 +78,9 @@ SmallVector<Value> GroupKernel::sumsVnni(Value group, Value codesAt) {
       multiply(nibbles(words, /*high=*/true), quad + 4);
     }
   }
-  for (int64_t r = 0; hasLow() && r < rows; ++r)
-    high[r] = joinPlanes(k, layout, high[r], low[r]);
+  if (hasLow())
+    for (auto [sum, lowSum] : llvm::zip_equal(high, low))
+      sum = join(sum, lowSum);
   return high;
 }
 
@@ -95,8 +104,9 @@ SmallVector<Value> GroupKernel::sumsBytes(Value group, Value codesAt, Plane plan
   });
 }
 
-// Without VNNI, 4 bits: a group's 8 steps of two products stay below 8 * 2 * 15 * 128 = 30720 in 16 bits.
-SmallVector<Value> GroupKernel::sumsNibbles(Value group, Value codesAt, Plane plane) {
+// Without VNNI, 4 bits: a group's 8 steps of two products stay below 8 * 2 * 15 * 127 = 30480 in 16 bits, the 4 steps
+// of a half of f4 below 4 * 2 * 24 * 127 = 24384.
+SmallVector<Value> GroupKernel::sumsNibbles(Value group, Value codesAt, Plane plane, int64_t part) {
   VectorType shorts = k.vectorOf(2 * lanes, k.i16Type);
   SmallVector<Value> init(rows, arith::ConstantOp::create(k.b, k.b.getZeroAttr(shorts)));
   Value ones = arith::ConstantOp::create(k.b, DenseElementsAttr::get(shorts, static_cast<int16_t>(1)));
@@ -105,6 +115,8 @@ SmallVector<Value> GroupKernel::sumsNibbles(Value group, Value codesAt, Plane pl
     SmallVector<Value> next(carried);
     Value words = k.load(wordsType(), k.at(group, k.mul(quad, 64)));
     for (bool high : {false, true}) {
+      if (layout.parts == 2 && part != high)
+        continue;
       Value w = nibbles(words, high);
       for (int64_t r = 0; r < rows; ++r) {
         Value x = codes(r, k.add(k.add(codesAt, k.mul(quad, 4)), high ? 16 : 0), plane);
@@ -124,19 +136,23 @@ SmallVector<Value> GroupKernel::sums(Value group, Value codesAt, Value groupInde
   if (k.target.hasVnni) {
     sums = sumsVnni(group, codesAt);
   } else {
-    auto sumsOf = [&](Plane plane) {
-      return bytes ? sumsBytes(group, codesAt, plane) : sumsNibbles(group, codesAt, plane);
-    };
-    sums = sumsOf(Plane::High);
-    if (hasLow())
-      for (auto [sum, low] : llvm::zip_equal(sums, sumsOf(Plane::Low)))
-        sum = joinPlanes(k, layout, sum, low);
+    for (int64_t part = 0; part < layout.parts; ++part) {
+      auto sumsOf = [&](Plane plane) {
+        return bytes ? sumsBytes(group, codesAt, plane) : sumsNibbles(group, codesAt, plane, part);
+      };
+      SmallVector<Value> ofPart = sumsOf(Plane::High);
+      if (hasLow())
+        for (auto [sum, low] : llvm::zip_equal(ofPart, sumsOf(Plane::Low)))
+          sum = join(sum, low);
+      llvm::append_range(sums, ofPart);
+    }
     if (bytes) // these kernels make the weights signed themselves
       return sums;
   }
-  if (weight.zeroPoint())
-    for (int64_t r = 0; r < rows; ++r)
-      sums[r] = k.add(sums[r], start(r, groupIndex));
+  if (layout.zeroPoint)
+    for (int64_t part = 0; part < layout.parts; ++part)
+      for (int64_t r = 0; r < rows; ++r)
+        sums[part * rows + r] = k.add(sums[part * rows + r], start(r, groupIndex, part));
   return sums;
 }
 
@@ -151,14 +167,18 @@ void emitBlock(GroupKernel &g, Value block, Value blockIndex, int64_t half, Muta
     Value groupIndex = k.add(k.mul(blockIndex, 2), group);
     SmallVector<Value> sums =
         g.sums(k.at(block, group * g.weight.groupBytes() + 4 * g.lanes * half), k.mul(groupIndex, 32), groupIndex);
-    Value scales = column(g.weight.scalesAt() + 32 * group);
+    SmallVector<Value> scales;
+    for (int64_t part = 0; part < g.layout.parts; ++part)
+      scales.push_back(column(g.weight.scalesAt() + 64 * part + 32 * group));
     Value minima;
     if (g.weight.form == llm::WeightForm::I4M)
       minima = column(g.weight.minimaAt() + 32 * group);
     for (int64_t r = 0; r < g.rows; ++r) {
       Value perGroup = k.at(g.row(r), k.mul(groupIndex, 4));
       Value scale = k.broadcast(k.load(k.f32Type, perGroup, g.layout.scalesAt), g.lanes);
-      acc[r] = k.fma(arith::SIToFPOp::create(k.b, floatType, sums[r]), k.mulF(scales, scale), acc[r]);
+      for (int64_t part = 0; part < g.layout.parts; ++part)
+        acc[r] = k.fma(arith::SIToFPOp::create(k.b, floatType, sums[part * g.rows + r]), k.mulF(scales[part], scale),
+                       acc[r]);
       if (!minima)
         continue;
       Value sum = k.broadcast(k.load(k.f32Type, perGroup, g.layout.sumsAt), g.lanes);
@@ -180,12 +200,13 @@ QuantizedInputLayout llmc::cpu::quantizedInputLayout(const CpuTarget &target, co
   QuantizedInputLayout layout;
   layout.codeBytes = codeBytes;
   layout.radix = target.hasVnni ? 256 : 255;
+  layout.parts = weight.numParts();
   layout.lowAt = weight.numGroups() * 32;
   layout.scalesAt = codeBytes * layout.lowAt;
   layout.startAt = layout.scalesAt + weight.numGroups() * 4;
-  layout.sumsAt = layout.startAt + weight.numGroups() * 4;
+  layout.sumsAt = layout.startAt + weight.numGroups() * layout.parts * 4;
   layout.strideBytes = (layout.sumsAt + weight.numGroups() * 4 + 63) / 64 * 64 + 64;
-  layout.zeroPoint = weight.zeroPoint();
+  layout.zeroPoint = weight.form == llm::WeightForm::F4 ? float4ZeroPoint : weight.zeroPoint();
   return layout;
 }
 

@@ -3,6 +3,7 @@
 #include "lib/codegen/cpu/DotKernels.h"
 #include "lib/codegen/cpu/Instructions.h"
 #include "lib/codegen/cpu/RowProgram.h"
+#include "lib/importer/files/Dequantize.h"
 #include "runtime/llmc_abi.h"
 
 using namespace mlir;
@@ -169,6 +170,8 @@ void RowProgram::emitGather(tile::GatherOp op) {
   bindMemory(op.getResult(), buffer);
   if (weight.interleave != 0)
     return error(op, "gathers rows of an interleaved weight, which no model needs");
+  if (weight.form == llm::WeightForm::F8)
+    return emitGatherFloat8(op, weight, index, buffer);
   if (weight.isQuantized())
     return emitGatherQuantized(op, weight, index, buffer);
   Value place = k.rem(index, weight.tile);
@@ -189,6 +192,37 @@ void RowProgram::emitGather(tile::GatherOp op) {
   });
 }
 
+// A lane of whole vectors: rows of this form are products' business, and an embedding in it is rare.
+void RowProgram::emitGatherFloat8(tile::GatherOp op, const PackedLayout &weight, Value index, Value buffer) {
+  Value place = k.rem(index, weight.tile), lane = k.rem(place, 16);
+  Value offset =
+      k.add(k.mul(k.div(index, weight.tile), tileBytesOf(weight)), k.mul(k.div(place, 16), weight.blockBytes()));
+  Value tile = k.at(task.operands.lookup(op.getWeight()), offset), vector = k.allocate(kLanes * 4);
+  k.loop(k.i64(0), k.i64(weight.numGroups()), 1, [&](Value group) {
+    Value block = k.at(tile, k.mul(k.div(group, 2), vectorsOf(weight) * weight.blockBytes()));
+    Value scaleAt = k.add(k.mul(k.add(k.mul(k.rem(group, 2), 16), lane), 4), weight.scalesAt());
+    Value scale = k.mulF(k.load(k.f32Type, k.at(block, scaleAt)), k.f32(float8Factor));
+    Value codes = k.at(block, k.mul(k.rem(group, 2), weight.groupBytes())), target = k.at(buffer, k.mul(group, 128));
+    k.loop(k.i64(0), k.i64(32), 1, [&](Value element) {
+      k.store(loadFloat8(k, k.at(codes, k.mul(element, lanesPerBlock)), 0), vector);
+      Value code = k.load(k.f32Type, k.at(vector, k.mul(lane, 4)));
+      k.store(k.mulF(code, scale), k.at(target, k.mul(element, 4)));
+    });
+  });
+}
+
+// Twice the value of a code of f4: magnitudes are the bytes of a word, the fourth bit is the sign.
+static Value doubledFloat4(KernelBuilder &k, Value code) {
+  uint64_t magnitudes = 0;
+  for (int index = 0; index < 8; ++index)
+    magnitudes |= static_cast<uint64_t>(twiceE2M1[index]) << (8 * index);
+  Value wide = arith::ExtUIOp::create(k.b, k.i64Type, code);
+  Value shift = k.mul(arith::AndIOp::create(k.b, wide, k.i64(7)), 8);
+  Value byte = arith::ShRUIOp::create(k.b, k.i64(static_cast<int64_t>(magnitudes)), shift);
+  Value magnitude = arith::TruncIOp::create(k.b, k.i32Type, arith::AndIOp::create(k.b, byte, k.i64(255)).getResult());
+  return k.select(k.less(code, k.i32(8)), magnitude, k.sub(k.i32(0), magnitude));
+}
+
 void RowProgram::emitGatherQuantized(tile::GatherOp op, const PackedLayout &weight, Value index, Value buffer) {
   bool bytes = weight.form == llm::WeightForm::I8;
   Value place = k.rem(index, weight.tile), lane = k.rem(place, 16);
@@ -203,10 +237,13 @@ void RowProgram::emitGatherQuantized(tile::GatherOp op, const PackedLayout &weig
   k.loop(k.i64(0), k.i64(weight.numGroups()), 1, [&](Value groupIndex) {
     Value block = k.at(tile, k.mul(k.div(groupIndex, 2), vectorsOf(weight) * weight.blockBytes()));
     Value group = k.rem(groupIndex, 2);
+    bool floats = weight.form == llm::WeightForm::F4;
     Value scale = half(block, group, weight.scalesAt());
-    Value minimum;
+    Value minimum, secondScale; // the scale of the second half
     if (weight.form == llm::WeightForm::I4M)
       minimum = half(block, group, weight.minimaAt());
+    if (floats)
+      secondScale = half(block, group, weight.minimaAt());
     Value codes = k.at(block, k.add(k.mul(group, weight.groupBytes()), k.mul(lane, 4)));
     Value target = k.at(buffer, k.mul(groupIndex, 128));
     k.loop(k.i64(0), k.i64(8), 1, [&](Value quad) {
@@ -215,11 +252,12 @@ void RowProgram::emitGatherQuantized(tile::GatherOp op, const PackedLayout &weig
         Value shift = arith::TruncIOp::create(k.b, k.i32Type, k.mul(k.div(quad, 4), 4));
         word = arith::ShRUIOp::create(k.b, word, shift);
       }
+      Value factor = floats ? k.select(k.less(quad, k.i64(4)), scale, secondScale) : scale;
       for (int64_t i = 0; i < 4; ++i) {
         Value code =
             arith::AndIOp::create(k.b, arith::ShRUIOp::create(k.b, word, k.i32(8 * i)), k.i32(bytes ? 255 : 15));
-        code = k.sub(code, k.i32(static_cast<int32_t>(weight.zeroPoint())));
-        Value value = k.mulF(arith::SIToFPOp::create(k.b, k.f32Type, code), scale);
+        code = floats ? doubledFloat4(k, code) : k.sub(code, k.i32(static_cast<int32_t>(weight.zeroPoint())));
+        Value value = k.mulF(arith::SIToFPOp::create(k.b, k.f32Type, code), factor);
         if (minimum)
           value = k.addF(value, minimum);
         k.store(value, k.at(target, k.mul(quad, 16)), 4 * i);

@@ -396,14 +396,14 @@ void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
     Value scale = arith::DivFOp::create(k.b, magnitude, k.f32(largestCode));
     Value positive = arith::CmpFOp::create(k.b, arith::CmpFPredicate::OGT, magnitude, k.f32(0.0f));
     Value inverse = k.select(positive, arith::DivFOp::create(k.b, k.f32(1.0f), scale), k.f32(0.0f));
-    Value sum;
+    SmallVector<Value> sums;
     for (int64_t half : {0, 1}) {
       Value code = math::RoundEvenOp::create(k.b, k.mulF(halves[half], k.broadcast(inverse)));
       // Only a subnormal scale, whose reciprocal is infinite, could leave the range.
       code = arith::MinNumFOp::create(k.b, arith::MaxNumFOp::create(k.b, code, k.splat(-largestCode)),
                                       k.splat(largestCode));
       Value whole = arith::FPToSIOp::create(k.b, k.vi, code);
-      sum = sum ? k.add(sum, whole) : whole;
+      sums.push_back(whole);
       auto storeBytes = [&](Value values, Value plane) {
         k.store(arith::TruncIOp::create(k.b, k.vectorOf(kLanes, k.i8Type), values), k.at(plane, k.mul(index, 32)),
                 half * kLanes);
@@ -419,9 +419,13 @@ void RowProgram::quantizeInto(tile::QuantizeOp op, const QuantizedRow &to) {
     k.store(scale, k.at(to.scales, k.mul(index, 4)));
     if (!to.start)
       return;
-    Value total = vector::ReductionOp::create(k.b, vector::CombiningKind::ADD, sum);
-    k.store(k.mul(total, k.i32(static_cast<int32_t>(-to.zeroPoint))), k.at(to.start, k.mul(index, 4)));
-    k.store(arith::SIToFPOp::create(k.b, k.f32Type, total), k.at(to.sums, k.mul(index, 4)));
+    auto total = [&](Value codes) { return vector::ReductionOp::create(k.b, vector::CombiningKind::ADD, codes); };
+    Value all = total(k.add(sums[0], sums[1]));
+    for (int64_t part = 0; part < to.parts; ++part) {
+      Value start = k.mul(to.parts == 1 ? all : total(sums[part]), k.i32(static_cast<int32_t>(-to.zeroPoint)));
+      k.store(start, k.at(to.start, k.mul(index, 4 * to.parts)), 4 * part);
+    }
+    k.store(arith::SIToFPOp::create(k.b, k.f32Type, all), k.at(to.sums, k.mul(index, 4)));
   };
   int64_t size = sizeOf(input), whole = size / 32;
   if (whole > 0)

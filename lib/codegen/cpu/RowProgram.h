@@ -55,11 +55,11 @@ public:
   void evaluateInto(mlir::Value tile, mlir::Value pointer, mlir::Type element, int64_t paddedSize);
 
   // Where quantised activations go: the codes as `radix` * high + low bytes (codes of one byte have no low ones), scales
-  // and, for kernels, per group `zeroPoint` times the sum of the codes, negated (i32), and the sum (f32). Null pointers
-  // are not written.
+  // and, for kernels, per part of a group (it has one or two) `zeroPoint` times the sum of the codes, negated (i32), and
+  // per group the sum (f32). Null pointers are not written.
   struct QuantizedRow {
     mlir::Value high, low, scales, start, sums;
-    int64_t zeroPoint = 0, radix = 256;
+    int64_t zeroPoint = 0, radix = 256, parts = 1;
   };
   void quantizeInto(tile::QuantizeOp op, const QuantizedRow &to);
 
@@ -93,6 +93,7 @@ private:
   void quantizeForCache(mlir::Value tile, mlir::Value codes, mlir::Value scale);
   void emitWhen(tile::WhenOp op);
   void emitGather(tile::GatherOp op);
+  void emitGatherFloat8(tile::GatherOp op, const PackedLayout &weight, mlir::Value index, mlir::Value buffer);
   void emitGatherQuantized(tile::GatherOp op, const PackedLayout &weight, mlir::Value index, mlir::Value buffer);
   void repeatInto(tile::RepeatOp op, mlir::Value buffer);
   void chooseInto(tile::ChooseOp op, mlir::Value buffer);

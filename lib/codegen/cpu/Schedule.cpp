@@ -59,8 +59,9 @@ Schedule chooseDot(llm::WeightType weight, const CpuTarget &target) {
   schedule.kernelRows = target.vectorRegisters == 32 ? 12 : 6;
   schedule.instruction = dot ? "vdpbf16ps" : "fma";
   chooseBlocks(schedule, weight, dot ? 2 : 4, target);
-  schedule.reason = !bf16 ? "f32 weights"
-                    : dot ? "bf16 weights"
+  schedule.reason = weight.getForm() == llm::WeightForm::F8 ? "f8 weights, expanded"
+                    : !bf16                                 ? "f32 weights"
+                    : dot                                   ? "bf16 weights"
                           : "bf16 weights, expanded: no fast bf16 dot on " + target.name;
   return schedule;
 }
@@ -79,6 +80,8 @@ Schedule chooseQuantized(tile::ScaledDotOp op, const CpuTarget &target) {
                                              : "vpmaddubsw";
   // Codes, and a few numbers for each group.
   chooseBlocks(schedule, weight, static_cast<double>(codeBytes) + 0.375, target);
+  if (weight.getForm() == llm::WeightForm::F4)
+    schedule.instruction = "vpshufb+" + schedule.instruction;
   schedule.reason = (stringifyWeightForm(weight.getForm()) + " weights" + (target.hasVnni ? "" : ", no VNNI on ") +
                      (target.hasVnni ? StringRef() : StringRef(target.name)))
                         .str();

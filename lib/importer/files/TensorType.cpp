@@ -63,6 +63,7 @@ const TensorTypeInfo types[] = {
     {CodesFrom0, "codes from 0", 32, 44, -1, false},
     {CodesMxfp4, "MXFP4 codes", 32, 44, -1, false},
     {CodesNvfp4, "NVFP4 codes", 32, 44, -1, false},
+    {CodesFp8, "FP8 codes", 1, 5, -1, false},
     {ScaledMxfp8, "MXFP8 numbers", 1, 4, -1, false},
     {ScaledOf8Bits, "scaled numbers of 8 bits", 1, 4, -1, false},
     {ScaledOf4Bits, "scaled numbers of 4 bits", 1, 4, -1, false},

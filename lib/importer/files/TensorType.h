@@ -67,6 +67,7 @@ enum class TensorType : uint8_t {
   CodesFrom0,   // 0 .. 15, one scale and a minimum
   CodesMxfp4,   // -12 .. 12, one scale
   CodesNvfp4,   // -12 .. 12, a scale for each half
+  CodesFp8,     // bytes (e4m3) and the scale of each, which is that of a group of 32: CodedFloat8
   // Numbers only.
   ScaledMxfp8,   // of eight-bit floats and powers of two
   ScaledOf8Bits, // of eight-bit floats or integers

@@ -20,7 +20,7 @@ func.func private @f(!llm.weight<268435457x1>)
 
 // -----
 
-// expected-error@+1 {{unknown form 'q4' (known = any plain f32 bf16 i8 i4 i4m)}}
+// expected-error@+1 {{unknown form 'q4' (known = any plain f32 bf16 i8 i4 i4m f4 f8)}}
 func.func private @f(!llm.weight<4x4, q4>)
 
 // -----
@@ -50,7 +50,7 @@ func.func private @f(!llm.weight<4, f32, tile = 64, panel = 64>)
 
 // -----
 
-// expected-error@+1 {{weight has tiles of 64 rows but no form; choose one of f32 bf16 i8 i4 i4m}}
+// expected-error@+1 {{weight has tiles of 64 rows but no form; choose one of f32 bf16 i8 i4 i4m f4 f8}}
 func.func private @f(!llm.weight<4x4, any, tile = 64, panel = 64>)
 
 // -----

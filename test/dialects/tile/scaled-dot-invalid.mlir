@@ -3,7 +3,7 @@
 tile.task @scaled_dot_c1 rows(%row, %column of 1) (%a: !tile.rows<64>, %w: !llm.weight<64x64, f32, tile = 64, panel = 64>) {
   %x = tile.load %a[%row, %column] : !tile.rows<64> -> tensor<64xf32>
   %c, %s = tile.quantize %x : tensor<64xf32> -> tensor<64xi16>, tensor<2xf32>
-  // expected-error@+1 {{'tile.scaled_dot' op multiplies with '!llm.weight<64x64, f32, tile = 64, panel = 64>', expected a weight packed as i8, i4 or i4m}}
+  // expected-error@+1 {{'tile.scaled_dot' op multiplies with '!llm.weight<64x64, f32, tile = 64, panel = 64>', expected a weight packed as i8, i4, i4m or f4}}
   %y = tile.scaled_dot %c, %s, %w[%column] : tensor<64xi16>, tensor<2xf32>, !llm.weight<64x64, f32, tile = 64, panel = 64> -> tensor<64xf32>
 }
 

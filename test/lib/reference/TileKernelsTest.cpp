@@ -1,5 +1,6 @@
 // The order and the rounding of each product, by hand and against the definition, at sizes around a panel and a group.
 #include "lib/reference/TileKernels.h"
+#include "lib/importer/files/Dequantize.h"
 #include "lib/reference/Formulas.h"
 #include "lib/weights/SmallFloats.h"
 #include <cmath>
@@ -117,7 +118,7 @@ TEST(ScaledDot, ReadsEveryForm) {
   std::mt19937 engine(3);
   for (auto [form, bytes, low, high] :
        {std::tuple(WeightForm::I8, 1088, -127, 127), std::tuple(WeightForm::I4, 576, -8, 7),
-        std::tuple(WeightForm::I4M, 640, 0, 15)}) {
+        std::tuple(WeightForm::I4M, 640, 0, 15), std::tuple(WeightForm::F4, 640, 0, 15)}) {
     PackedLayout layout{16, 64, form, 16, 16, 0};
     std::vector<uint8_t> block(static_cast<size_t>(bytes));
     int codes[16][64];
@@ -140,7 +141,7 @@ TEST(ScaledDot, ReadsEveryForm) {
     for (int g = 0; g < 2; ++g)
       for (int l = 0; l < 16; ++l) {
         put(form == WeightForm::I8 ? 1024 : 512, g, l, 0.25f * static_cast<float>(l + 1));
-        if (form == WeightForm::I4M)
+        if (form == WeightForm::I4M || form == WeightForm::F4)
           put(576, g, l, -0.5f * static_cast<float>(g + 1));
       }
     std::vector<int16_t> x(64);
@@ -152,15 +153,42 @@ TEST(ScaledDot, ReadsEveryForm) {
       float expected = 0; // all numbers are short: every step is exact
       for (int g = 0; g < 2; ++g) {
         int sum = 0, codeSum = 0;
-        for (int k = 32 * g; k < 32 * g + 32; ++k)
-          sum += x[static_cast<size_t>(k)] * codes[l][k], codeSum += x[static_cast<size_t>(k)];
+        for (int k = 32 * g; k < 32 * g + 32; ++k) {
+          int code = form == WeightForm::F4 ? twiceE2M1[codes[l][k]] : codes[l][k];
+          bool second = form == WeightForm::F4 && k % 32 >= 16;
+          (second ? codeSum : sum) += x[static_cast<size_t>(k)] * code;
+          codeSum += form == WeightForm::F4 ? 0 : x[static_cast<size_t>(k)];
+        }
         expected += static_cast<float>(sum) * (0.25f * static_cast<float>(l + 1)) * scales[static_cast<size_t>(g)];
-        if (form == WeightForm::I4M)
+        if (form == WeightForm::I4M || form == WeightForm::F4) // the minimum, or the second half and its scale
           expected +=
               static_cast<float>(codeSum) * (-0.5f * static_cast<float>(g + 1)) * scales[static_cast<size_t>(g)];
       }
       EXPECT_FLOAT_EQ(y[static_cast<size_t>(l)], expected);
     }
+  }
+}
+
+// One block of 8-bit floats, of which the row has 40 columns: the second group is short.
+TEST(DotF8, SumsGroupsApart) {
+  PackedLayout layout{16, 40, WeightForm::F8, 16, 16, 0};
+  std::vector<uint8_t> block(1152);
+  std::vector<float> x = random(40, 8), y(16);
+  for (size_t k = 0; k < 40; ++k)
+    for (size_t l = 0; l < 16; ++l)
+      block[16 * k + l] = static_cast<uint8_t>((7 * k + 13 * l) % 0x7F);
+  for (size_t l = 0; l < 16; ++l)
+    for (size_t g = 0; g < 2; ++g) {
+      float scale = 0.01f * static_cast<float>(l + 1) + static_cast<float>(g);
+      std::memcpy(block.data() + 1024 + 64 * g + 4 * l, &scale, 4);
+    }
+  dotF8(x, block.data(), layout, y);
+  for (size_t l = 0; l < 16; ++l) {
+    float sums[2] = {};
+    for (size_t k = 0; k < 40; ++k)
+      sums[k / 32] = std::fma(fromF8E4M3(static_cast<uint8_t>((7 * k + 13 * l) % 0x7F)), x[k], sums[k / 32]);
+    float scale = 0.01f * static_cast<float>(l + 1);
+    EXPECT_EQ(y[l], std::fma(sums[1], scale + 1.0f, std::fma(sums[0], scale, 0.0f)));
   }
 }
 

@@ -47,7 +47,8 @@ TEST(ChooseForm, StoredTypesKeepTheirNumbers) {
        WeightForm::I8,
        "stored as Q6_K, requantised to 8 bits (error at most 1/253 of the largest of 32)"},
       {{TensorType::IQ4_NL}, Stored, matrix, WeightForm::I8, "stored as IQ4_NL, kept exactly"},
-      {{TensorType::MXFP4}, Stored, matrix, WeightForm::I8, "stored as MXFP4, kept exactly"},
+      {{TensorType::MXFP4}, Stored, matrix, WeightForm::F4, "stored as MXFP4, kept exactly"},
+      {{TensorType::NVFP4}, Stored, matrix, WeightForm::F4, "stored as NVFP4, kept exactly"},
   });
 }
 
@@ -148,11 +149,14 @@ TEST(ChooseForm, QuantizedFormats) {
     WeightForm form;
     std::string fate;
   } rows[] = {
-      {"FP8 block 128x128 (F32 scales)", WeightForm::BF16, rounded},
-      {"FP8 channel (BF16 scales)", WeightForm::BF16, rounded},
-      {"MXFP8", WeightForm::BF16, ", exact in bf16"},
-      {"NVFP4 (F32 factor)", WeightForm::BF16, rounded},
-      {"MXFP4", WeightForm::I8, ", kept exactly"},
+      {"FP8 block 128x128 (F32 scales)", WeightForm::F8, ", kept exactly"},
+      {"FP8 channel (BF16 scales)", WeightForm::F8, ", kept exactly"},
+      {"FP8 block 8x8 (F32 scales) uneven", WeightForm::BF16, rounded},
+      {"FP8 E5M2 tensor (F32 scales)", WeightForm::BF16, rounded},
+      {"MXFP8", WeightForm::F8, ", kept exactly"},
+      {"MXFP8 E5M2", WeightForm::BF16, ", exact in bf16"},
+      {"NVFP4 (F32 factor)", WeightForm::F4, scales},
+      {"MXFP4", WeightForm::F4, ", kept exactly"},
       {"INT8 channel (BF16 scales)", WeightForm::I8, ", kept exactly"},
       {"INT8 channel (F32 scales)", WeightForm::I8, scales},
       {"INT8 asymmetric channel (BF16 scales)", WeightForm::BF16, rounded},

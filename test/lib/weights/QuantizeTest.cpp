@@ -1,6 +1,7 @@
 // The quantisers on single groups: error bounds, hard values, and that the search pays.
 #include "lib/weights/Quantize.h"
 #include "MemoryTensors.h"
+#include "lib/importer/files/Dequantize.h"
 #include <cmath>
 #include <cstring>
 
@@ -141,4 +142,46 @@ TEST(Quantize, TinyAndHugeGroupsWithAMinimum) {
   EXPECT_EQ(throughForm(tiny, WeightForm::I4M), std::vector<float>(512, 0.0f));
   for (float value : throughForm(huge, WeightForm::I4M))
     EXPECT_NEAR(value, 5e4f, 5e4f * 0x1p-11f);
+}
+
+// What 4-bit floats times a scale say is found again, whichever of them is the largest.
+TEST(Quantize, FourBitFloatsKeepTheirOwn) {
+  std::mt19937 generator(11);
+  std::vector<float> values(512);
+  for (size_t half = 0; half < values.size() / 16; ++half) {
+    float scale = std::ldexp(1.0f, static_cast<int>(half % 9) - 6) * (half % 2 ? 1.0f : 1.125f);
+    int largest = 1 + static_cast<int>(half % 7);
+    for (size_t i = 16 * half; i < 16 * half + 16; ++i)
+      values[i] =
+          scale * twiceE2M1[std::uniform_int_distribution(0, largest)(generator)] * (generator() % 2 ? 1.0f : -1.0f);
+    values[16 * half] = scale * twiceE2M1[largest];
+  }
+  EXPECT_EQ(throughForm(values, WeightForm::F4), values);
+}
+
+TEST(Quantize, FourBitFloatsOfWeights) {
+  std::vector<float> values = gaussian(512, 3);
+  EXPECT_LT(relativeError(values, throughForm(values, WeightForm::F4)), 0.1);
+}
+
+// What 8-bit floats times a scale say is found again, but for the scale's rounding.
+TEST(Quantize, EightBitFloatsKeepTheirOwn) {
+  std::mt19937 generator(12);
+  std::vector<float> values(512);
+  for (size_t group = 0; group < values.size() / 32; ++group) {
+    float scale = 0.0137f * static_cast<float>(group + 1);
+    int largest = 1 + static_cast<int>(generator() % 0x7E);
+    for (size_t i = 32 * group; i < 32 * group + 32; ++i)
+      values[i] = scale * fromF8E4M3(static_cast<uint8_t>(generator() % static_cast<unsigned>(largest + 1))) *
+                  (generator() % 2 ? 1.0f : -1.0f);
+  }
+  std::vector<float> kept = throughForm(values, WeightForm::F8);
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_LE(std::fabs(kept[i] - values[i]), 0x1p-22f * std::fabs(values[i])) << i;
+}
+
+TEST(Quantize, EightBitFloatsOfWeights) {
+  std::vector<float> values = gaussian(512, 4), rounded = throughForm(values, WeightForm::F8);
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_LE(std::fabs(rounded[i] - values[i]), 0.0625f * std::fabs(values[i]) + 1e-4f) << i;
 }

@@ -44,6 +44,7 @@ for folder in sorted({path.parent for path in models.glob("*/model.safetensors")
 # Weights of a quantised checkpoint: codes that kernels read are native, numbers that are converted composed.
 for folder, form, status, words in [("int4-sym-ct", "i4", "native", "INT4 group 32 (BF16 scales), kept exactly"),
                                     ("awq-int4", "i4m", "native", "codes kept, scales rounded to f16"),
-                                    ("fp8-block", "bf16", "composed", "FP8 block 128x128 (F32 scales), dequantised and rounded to bf16")]:
+                                    ("fp8-block", "f8", "native", "FP8 block 128x128 (F32 scales), kept exactly"),
+                                    ("gptq-int4-act", "i8", "composed", "act-order (F16 scales), requantised to 8 bits")]:
     found = [entry for entry in coverage(models / "quantized" / folder)["weights"] if words in entry["reason"]]
     assert found and all((entry["form"], entry["status"]) == (form, status) for entry in found), (folder, found)

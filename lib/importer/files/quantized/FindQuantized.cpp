@@ -369,11 +369,12 @@ Status Finder::readScaled(const ModelTensor &codes) {
     return add(std::move(tensor));
   }
   tensor.meaning = codes.type == TensorType::F8E4M3 ? CodeMeaning::E4M3 : CodeMeaning::E5M2;
+  const std::string e5m2 = codes.type == TensorType::F8E4M3 ? "" : " E5M2";
   const ModelTensor &scales = *tensor.scales;
   uint64_t count = numElements(scales.shape).value_or(0);
   if (isPowerOfTwo(scales.type) && scales.shape == scaleShape(tensor, 1, 32)) {
     tensor.groupInputs = 32;
-    tensor.format = "MXFP8";
+    tensor.format = "MXFP8" + e5m2;
     return add(std::move(tensor));
   }
   bool isOfBlocks = config_.blockSize && count > 1;
@@ -381,7 +382,8 @@ Status Finder::readScaled(const ModelTensor &codes) {
   if (isOfBlocks && scales.shape == scaleShape(tensor, static_cast<uint64_t>(outputs), static_cast<uint64_t>(inputs))) {
     tensor.groupOutputs = static_cast<uint64_t>(outputs);
     tensor.groupInputs = static_cast<uint64_t>(inputs);
-    tensor.format = "FP8 block " + std::to_string(outputs) + "x" + std::to_string(inputs) + scalesOf(tensor);
+    tensor.format =
+        "FP8" + e5m2 + " block " + std::to_string(outputs) + "x" + std::to_string(inputs) + scalesOf(tensor);
     return add(std::move(tensor));
   }
   if (count != 1 && count != tensor.numRows() && count % tensor.numRows() != 0)
@@ -391,7 +393,7 @@ Status Finder::readScaled(const ModelTensor &codes) {
              ? "blocks of " + std::to_string(outputs) + "x" + std::to_string(inputs) + " make " +
                    printShape(scaleShape(tensor, static_cast<uint64_t>(outputs), static_cast<uint64_t>(inputs)))
              : "no weight_block_size says how large their blocks are"));
-  LLMC_RETURN_IF_ERROR(setGroups(tensor, "FP8"));
+  LLMC_RETURN_IF_ERROR(setGroups(tensor, "FP8" + e5m2));
   return add(std::move(tensor));
 }
 
@@ -411,10 +413,10 @@ Status Finder::add(QuantizedTensor tensor) {
     return wrongShape("scales", *tensor.scales, scaleShape(tensor, 1, tensor.groupInputs));
   LLMC_RETURN_IF_ERROR(checkScales(*tensor.scales));
   // Packed forms have a scale for 32 inputs of whole groups, or for the halves of such.
-  bool isInteger = tensor.meaning != CodeMeaning::E4M3 && tensor.meaning != CodeMeaning::E5M2;
+  bool isFloat8 = tensor.meaning == CodeMeaning::E4M3 || tensor.meaning == CodeMeaning::E5M2;
   uint64_t unit = tensor.format.starts_with("NVFP4") ? 16 : 32;
-  if (isInteger &&
-      (tensor.inputs() % 32 != 0 || (tensor.groupInputs != tensor.inputs() && tensor.groupInputs % unit != 0)))
+  bool isWhole = tensor.groupInputs == tensor.inputs() || tensor.groupInputs % unit == 0;
+  if (!isWhole || (!isFloat8 && tensor.inputs() % 32 != 0))
     tensor.format += " uneven";
   tensor.type = quantizedType(tensor.format).value_or(TensorType::ScaledOf8Bits);
   found_.tensors.push_back(std::move(tensor));

@@ -132,10 +132,10 @@ std::optional<TensorType> quantizedType(std::string_view format) {
       format.remove_prefix(family.size());
   auto is = [&](std::string_view family) { return format.starts_with(family); };
   auto says = [&](std::string_view word) { return format.find(word) != std::string_view::npos; };
-  if (is("MXFP8"))
+  if (is("MXFP8 E5M2"))
     return TensorType::ScaledMxfp8;
-  if (is("FP8 "))
-    return TensorType::ScaledOf8Bits;
+  if (is("FP8 ") || is("MXFP8"))
+    return says(" E5M2") || says(" uneven") ? TensorType::ScaledOf8Bits : TensorType::CodesFp8;
   // Groups that no packed form has.
   bool isOther = says(" act-order") || says(" uneven");
   if (is("INT8 "))

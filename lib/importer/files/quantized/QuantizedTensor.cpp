@@ -200,8 +200,29 @@ Status QuantizedReader::read(uint64_t first, std::span<float> out) const {
   return {};
 }
 
+Status QuantizedReader::readFloat8(uint64_t first, std::span<uint8_t> out) const {
+  const uint64_t inputs = tensor_->inputs(), count = out.size() / sizeof(CodedFloat8);
+  if (first > tensor_->numRows() * inputs || count > tensor_->numRows() * inputs - first)
+    return Status::error("codes " + std::to_string(first) + " to " + std::to_string(first + count) +
+                         " are asked for, there are " + std::to_string(tensor_->numRows() * inputs));
+  for (uint64_t done = 0; done < count;) {
+    uint64_t row = (first + done) / inputs, input = (first + done) % inputs, group = input / tensor_->groupInputs;
+    uint64_t end = std::min((group + 1) * tensor_->groupInputs, inputs);
+    const float factor = scale(row, group);
+    for (; input < end && done < count; ++input, ++done) {
+      CodedFloat8 coded;
+      coded.code = codes_.bytes[row * inputs + input];
+      std::memcpy(coded.scale, &factor, sizeof factor);
+      std::memcpy(out.data() + done * sizeof coded, &coded, sizeof coded);
+    }
+  }
+  return {};
+}
+
 Status QuantizedReader::readCodes(uint64_t firstGroup, std::span<uint8_t> out) const {
   const QuantizedTensor &t = *tensor_;
+  if (t.type == TensorType::CodesFp8)
+    return readFloat8(firstGroup, out);
   const uint64_t groupsPerRow = t.inputs() / 32, count = out.size() / sizeof(CodedGroup);
   if (t.inputs() % 32 != 0 || firstGroup + count > t.numRows() * groupsPerRow)
     return Status::error("groups " + std::to_string(firstGroup) + " to " + std::to_string(firstGroup + count) +

@@ -57,8 +57,9 @@ public:
 
   // Values [first, first + out.size()) in the order of `shape`, as the format's definition multiplies them in float32.
   Status read(uint64_t first, std::span<float> out) const;
-  // Codes of whole groups of 32 inputs as CodedGroup, `out.size() / sizeof(CodedGroup)` of them.
-  Status readCodes(uint64_t firstGroup, std::span<uint8_t> out) const;
+  // What the tensor's type counts as blocks: CodedGroup for each 32 inputs of a row, or CodedFloat8 for each, as many
+  // as `out` holds.
+  Status readCodes(uint64_t first, std::span<uint8_t> out) const;
 
 private:
   struct Part {
@@ -70,11 +71,18 @@ private:
   int zero(uint64_t row, uint64_t group) const;
   void rawCodes(uint64_t row, uint64_t input, std::span<uint8_t> out) const;
   Status readRow(uint64_t row, uint64_t input, std::span<float> out) const;
+  Status readFloat8(uint64_t first, std::span<uint8_t> out) const;
 
   const QuantizedTensor *tensor_ = nullptr;
   Part codes_, scales_, zeros_, groupIndex_;
   bool hasOneScale_ = false; // of all matrices
   float factor_ = 1.0f;
+};
+
+// An 8-bit float (e4m3) and its f32 scale, in any place.
+struct CodedFloat8 {
+  uint8_t code;
+  uint8_t scale[4];
 };
 
 // 32 inputs of a row as integers: value = code * scale + minimum, with a scale for each half.

@@ -43,7 +43,7 @@ struct Shape {
 std::string moduleOf(const Shape &s) {
   std::string k = std::to_string(s.columns), groups = std::to_string((s.columns + 63) / 64 * 2);
   std::string codes = std::to_string((s.columns + 63) / 64 * 64), prepare, dot;
-  if (s.form == "f32") {
+  if (s.form == "f32" || s.form == "f8") {
     dot = "tile.dot %v, %w[%column] : tensor<" + k + "xf32>, ${W}";
   } else if (s.form == "bf16") {
     prepare = "%b = arith.truncf %v : tensor<" + k + "xf32> to tensor<" + k + "xbf16>";
@@ -119,9 +119,9 @@ void checkShape(const Shape &s, const std::vector<int64_t> &tokenCounts, Ways wh
 
 // One row, around the rows of kernels and of matrix tiles, two row blocks and one row.
 TEST(DotTask, RowCounts) {
-  for (const char *form : {"f32", "bf16", "i8", "i4", "i4m"})
-    checkShape({form, 130, 96, 64, form[0] == 'i' ? 16 : 64}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 129, 255},
-               Ways::All);
+  for (const char *form : {"f32", "bf16", "i8", "i4", "i4m", "f4", "f8"})
+    checkShape({form, 130, 96, 64, !plainForm(form) ? 16 : 64},
+               {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 129, 255}, Ways::All);
 }
 
 // Codes of one byte, for every row count of kernels and tiles.
@@ -132,9 +132,9 @@ TEST(DotTask, ByteCodes) {
 
 // K around pairs, vectors and groups.
 TEST(DotTask, Depths) {
-  for (const char *form : {"f32", "bf16", "i8", "i4", "i4m"})
+  for (const char *form : {"f32", "bf16", "i8", "i4", "i4m", "f4", "f8"})
     for (int64_t depth : {1, 15, 16, 17, 33, 63, 65, 576})
-      checkShape({form, 64, depth, 64, form[0] == 'i' ? 16 : 64}, {1, 7});
+      checkShape({form, 64, depth, 64, !plainForm(form) ? 16 : 64}, {1, 7});
 }
 
 // Rows too long for the cache: the depth is cut, and not at its end.
@@ -152,8 +152,8 @@ TEST(DotTask, Widths) {
   for (int64_t tile : {16, 80, 96, 128})
     for (int64_t panel : {16, 80})
       if (tile % panel == 0)
-        for (const char *form : {"f32", "bf16", "i8", "i4m"})
-          if (form[0] != 'i' || panel == 16)
+        for (const char *form : {"f32", "bf16", "i8", "i4m", "f4", "f8"})
+          if (plainForm(form) || panel == 16)
             checkShape({form, 2 * tile, 40, tile, panel}, {1, 6});
 }
 

@@ -20,14 +20,14 @@ std::vector<float> randomFloats(int64_t count, uint64_t &state) {
   return values;
 }
 
-int64_t panelOf(const std::string &form, int64_t tile) { return form[0] == 'i' ? 16 : tile; }
+int64_t panelOf(const std::string &form, int64_t tile) { return !plainForm(form) ? 16 : tile; }
 
 // The product of %v, 48 elements, with ${W}, for the body of a task: its input conversion and the dot.
 std::string productOf(const std::string &form) {
   if (form == "bf16")
     return "%b16 = arith.truncf %v : tensor<48xf32> to tensor<48xbf16>\n"
            "%d = tile.dot %b16, %w[%column] : tensor<48xbf16>, ${W} -> tensor<${TN}xf32>";
-  if (form == "f32")
+  if (form == "f32" || form == "f8")
     return "%d = tile.dot %v, %w[%column] : tensor<48xf32>, ${W} -> tensor<${TN}xf32>";
   return "%codes, %scales = tile.quantize %v : tensor<48xf32> -> tensor<64xi16>, tensor<2xf32>\n"
          "%d = tile.scaled_dot %codes, %scales, %w[%column] : tensor<64xi16>, tensor<2xf32>, ${W} -> tensor<${TN}xf32>";
@@ -337,7 +337,7 @@ void checkLogits(const std::string &form, bool softcap) {
 } // namespace
 
 TEST(FusedTask, QueriesKeysAndValues) {
-  for (const char *form : {"f32", "bf16", "i8", "i4m"})
+  for (const char *form : {"f32", "bf16", "i8", "i4m", "f4", "f8"})
     checkQueryKeyValue(form);
 }
 

@@ -79,6 +79,14 @@ Value emitOn(KernelBuilder &k, Instruction instruction, Value in) {
   case Instruction::MaddU8S8:
   case Instruction::SignS8:
     return emitInstruction(k, instruction, {bytes(64, 32), bytes(128, 32)});
+  case Instruction::Lookup64:
+  case Instruction::Lookup32: {
+    int64_t lanes = instruction == Instruction::Lookup64 ? 64 : 32;
+    Value nibble =
+        arith::ConstantOp::create(k.b, DenseElementsAttr::get(k.vectorOf(lanes, k.i8Type), static_cast<int8_t>(15)));
+    constexpr int8_t table[] = {0, 1, 2, 3, 4, 6, 8, 12, 100, -1, -2, -3, -4, -6, -8, -128};
+    return lookup(k, table, arith::AndIOp::create(k.b, bytes(64, lanes), nibble));
+  }
   case Instruction::MaddS16: {
     VectorType shorts = k.vectorOf(16, k.i16Type);
     return emitInstruction(k, instruction, {k.load(shorts, in, 64), k.load(shorts, in, 128)});
@@ -121,7 +129,8 @@ TEST(Instructions, ExpansionsAgreeWithTheMachine) {
   StatusOr<CpuTarget> host = findCpuTarget("host");
   ASSERT_TRUE(host.ok()) << host.status().message();
   for (Instruction instruction :
-       {Instruction::DotBf16, Instruction::DotU8S8, Instruction::MaddU8S8, Instruction::MaddS16, Instruction::SignS8}) {
+       {Instruction::DotBf16, Instruction::DotU8S8, Instruction::MaddU8S8, Instruction::MaddS16, Instruction::SignS8,
+        Instruction::Lookup64, Instruction::Lookup32}) {
     if (!isLegal(instruction, *host))
       continue;
     SCOPED_TRACE(rowOf(instruction).name);

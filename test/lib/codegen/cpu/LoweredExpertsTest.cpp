@@ -110,9 +110,9 @@ void check(const std::string &module, const std::string &stored, const std::stri
 
 } // namespace
 
-// Stored forms: f32, bf16, i8, i4, i4m.
+// Stored forms: f32, bf16, i8, i4, i4m, f4, f8.
 TEST(LoweredExperts, Forms) {
-  for (const char *stored : {"F32", "BF16", "Q8_0", "Q4_0", "Q4_1"})
+  for (const char *stored : {"F32", "BF16", "Q8_0", "Q4_0", "Q4_1", "NVFP4", "MXFP8"})
     check(expertsModule({6, 96, 64, 3}, stored), stored, "experts");
 }
 
@@ -132,7 +132,7 @@ TEST(LoweredExperts, ExpertsOfOtherRanks) {
 }
 
 TEST(LoweredExperts, HeadLinear) {
-  for (const char *stored : {"F32", "BF16", "Q8_0", "Q4_0", "Q4_1"})
+  for (const char *stored : {"F32", "BF16", "Q8_0", "Q4_0", "Q4_1", "NVFP4", "MXFP8"})
     check(headsModule(3, 96, 32, stored), stored, "heads");
   check(headsModule(1, 1, 1, "F32"), "F32", "one of everything");
   check(headsModule(5, 17, 13, "BF16"), "BF16", "primes");

@@ -40,8 +40,12 @@ std::vector<float> valuesOf(const PackedWeight &weight) {
   for (int64_t n = 0; n < weight.rows; ++n)
     for (int64_t k = 0; k < weight.columns; ++k) {
       auto group = static_cast<size_t>(n * weight.groups() + k / 32);
-      float value =
-          static_cast<float>(weight.codes[static_cast<size_t>(n * weight.groups() * 32 + k)]) * weight.scales[group];
+      bool second = weight.form == "f4" && k % 32 >= 16;
+      float value = static_cast<float>(weight.codes[static_cast<size_t>(n * weight.groups() * 32 + k)]) *
+                    (second ? weight.minima : weight.scales)[group];
+      if (weight.form == "f8")
+        value = fromF8E4M3(static_cast<uint8_t>(weight.codes[static_cast<size_t>(n * weight.groups() * 32 + k)])) *
+                weight.scales[group];
       values.push_back(weight.form == "i4m" ? value + weight.minima[group] : value);
     }
   return values;

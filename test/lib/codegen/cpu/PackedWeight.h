@@ -1,5 +1,6 @@
 // Weights packed by the letter of docs/weight-layouts.md, and dots in the order of dialects/tile, as plain loops.
 #pragma once
+#include "lib/importer/files/Dequantize.h"
 #include "test/lib/codegen/cpu/StepRunner.h"
 #include <bit>
 #include <cmath>
@@ -11,7 +12,6 @@ inline uint16_t bf16Bits(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
-inline float fromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 struct PackedWeight {
   std::string form;
@@ -20,9 +20,11 @@ struct PackedWeight {
   // What the packed form stands for: values (f32 and bf16), or codes with a scale and a minimum per group of 32.
   std::vector<float> values;
   std::vector<int> codes;
-  std::vector<float> scales, minima; // [N][groups]
+  std::vector<float> scales, minima; // [N][groups]; f4: minima are the scales of second halves
   int64_t groups() const { return (columns + 63) / 64 * 2; }
 };
+
+inline bool plainForm(const std::string &form) { return form == "f32" || form == "bf16"; }
 
 inline PackedWeight makePlain(PackedWeight w, uint64_t &state) {
   bool bf16 = w.form == "bf16";
@@ -48,10 +50,11 @@ inline PackedWeight makePlain(PackedWeight w, uint64_t &state) {
 }
 
 inline PackedWeight makeQuantized(PackedWeight w, uint64_t &state) {
-  bool wide = w.form == "i8", minima = w.form == "i4m";
+  bool wide = w.form == "i8", floats = w.form == "f4", minima = w.form == "i4m" || floats;
   int64_t vectors = (w.tile + 15) / 16, blocks = (w.columns + 63) / 64, tiles = (w.rows + w.tile - 1) / w.tile;
   int64_t blockBytes = wide ? 1088 : minima ? 640 : 576, groupBytes = wide ? 512 : 256;
   int zero = wide ? 128 : minima ? 0 : 8;
+  constexpr int twiceFloats[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   w.bytes.assign(static_cast<size_t>(tiles * blocks * vectors * blockBytes), 0);
   w.codes.assign(static_cast<size_t>(w.rows * blocks * 64), 0);
   w.scales.assign(static_cast<size_t>(w.rows * w.groups()), 0);
@@ -69,7 +72,7 @@ inline PackedWeight makeQuantized(PackedWeight w, uint64_t &state) {
             float r = randomFloat(state);
             code = wide ? static_cast<int>(std::lround(r * 128)) : static_cast<int>(std::floor(r * 8)) + 8 - zero;
             code = std::min(code, wide ? 127 : 15 - zero);
-            w.codes[static_cast<size_t>(n * blocks * 64 + column)] = code;
+            w.codes[static_cast<size_t>(n * blocks * 64 + column)] = floats ? twiceFloats[code] : code;
           }
           int stored = code + zero;
           if (wide)
@@ -91,6 +94,28 @@ inline PackedWeight makeQuantized(PackedWeight w, uint64_t &state) {
   return w;
 }
 
+// 8-bit floats: codes are bytes of e4m3, `values` theirs.
+inline PackedWeight makeFloat8(PackedWeight w, uint64_t &state) {
+  int64_t vectors = (w.tile + 15) / 16, blocks = (w.columns + 63) / 64, tiles = (w.rows + w.tile - 1) / w.tile;
+  w.bytes.assign(static_cast<size_t>(tiles * blocks * vectors * 1152), 0);
+  w.codes.assign(static_cast<size_t>(w.rows * blocks * 64), 0);
+  w.scales.assign(static_cast<size_t>(w.rows * w.groups()), 0);
+  for (int64_t n = 0; n < w.rows; ++n)
+    for (int64_t k = 0; k < w.columns; ++k) {
+      int64_t place = n % w.tile, lane = place % 16, g = k % 64 / 32;
+      uint8_t *at = &w.bytes[static_cast<size_t>(((n / w.tile * blocks + k / 64) * vectors + place / 16) * 1152)];
+      auto code = static_cast<uint8_t>(std::lround(std::fabs(randomFloat(state)) * 254));
+      code = (code & 0x7F) == 0x7F ? 0x01 : code;
+      at[16 * (k % 64) + lane] = code;
+      w.codes[static_cast<size_t>(n * blocks * 64 + k)] = code;
+      float &scale = w.scales[static_cast<size_t>(n * w.groups() + k / 32)];
+      if (k % 32 == 0)
+        scale = 1e-4f * (1 + std::fabs(randomFloat(state)));
+      std::memcpy(at + 1024 + 64 * g + 4 * lane, &scale, 4);
+    }
+  return w;
+}
+
 inline PackedWeight makeWeight(const std::string &form, int64_t rows, int64_t columns, int64_t tile, int64_t panel,
                                uint64_t &state) {
   PackedWeight w;
@@ -99,7 +124,9 @@ inline PackedWeight makeWeight(const std::string &form, int64_t rows, int64_t co
   w.columns = columns;
   w.tile = tile;
   w.panel = panel;
-  return form == "f32" || form == "bf16" ? makePlain(std::move(w), state) : makeQuantized(std::move(w), state);
+  if (form == "f8")
+    return makeFloat8(std::move(w), state);
+  return plainForm(form) ? makePlain(std::move(w), state) : makeQuantized(std::move(w), state);
 }
 
 // The sum of bf16 products that matrix tiles make: of every 32 k the even and the odd ones apart.
@@ -119,7 +146,7 @@ inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float>
                                        int codeBits = 16) {
   bool pairTiles = findCpuTarget(target)->hasBf16Tiles;
   std::vector<float> y(static_cast<size_t>(w.rows), 0.0f);
-  if (w.form == "f32" || w.form == "bf16") {
+  if (plainForm(w.form)) {
     if (w.form == "bf16")
       for (float &value : x)
         value = fromBf16(bf16Bits(value));
@@ -142,6 +169,18 @@ inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float>
     return y;
   }
   int64_t padded = w.groups() * 32;
+  if (w.form == "f8") {
+    for (int64_t n = 0; n < w.rows; ++n)
+      for (int64_t first = 0; first < w.columns; first += 32) {
+        float sum = 0;
+        for (int64_t k = first; k < std::min(first + 32, w.columns); ++k)
+          sum = std::fma(fromF8E4M3(static_cast<uint8_t>(w.codes[static_cast<size_t>(n * padded + k)])),
+                         x[static_cast<size_t>(k)], sum);
+        float &result = y[static_cast<size_t>(n)];
+        result = std::fma(sum, w.scales[static_cast<size_t>(n * w.groups() + first / 32)], result);
+      }
+    return y;
+  }
   x.resize(static_cast<size_t>(padded), 0.0f);
   std::vector<int> codes(static_cast<size_t>(padded));
   std::vector<float> scales(static_cast<size_t>(w.groups()));
@@ -158,13 +197,16 @@ inline std::vector<float> referenceDot(const PackedWeight &w, std::vector<float>
   for (int64_t n = 0; n < w.rows; ++n) {
     float sum = 0;
     for (int64_t g = 0; g < w.groups(); ++g) {
-      int q = 0, s = 0;
+      int q[2] = {}, s = 0;
       for (int64_t i = 0; i < 32; ++i) {
-        q += codes[static_cast<size_t>(32 * g + i)] * w.codes[static_cast<size_t>(n * padded + 32 * g + i)];
+        int half = w.form == "f4" && i >= 16;
+        q[half] += codes[static_cast<size_t>(32 * g + i)] * w.codes[static_cast<size_t>(n * padded + 32 * g + i)];
         s += codes[static_cast<size_t>(32 * g + i)];
       }
       size_t at = static_cast<size_t>(n * w.groups() + g);
-      sum = std::fma(static_cast<float>(q), w.scales[at] * scales[static_cast<size_t>(g)], sum);
+      sum = std::fma(static_cast<float>(q[0]), w.scales[at] * scales[static_cast<size_t>(g)], sum);
+      if (w.form == "f4")
+        sum = std::fma(static_cast<float>(q[1]), w.minima[at] * scales[static_cast<size_t>(g)], sum);
       if (w.form == "i4m")
         sum = std::fma(static_cast<float>(s), w.minima[at] * scales[static_cast<size_t>(g)], sum);
     }

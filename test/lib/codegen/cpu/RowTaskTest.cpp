@@ -139,10 +139,10 @@ module attributes {llmc.max_tokens = 64 : i64, llmc.page_bytes = 0 : i64} {
 } // namespace
 
 TEST(RowTask, GatherDequantizes) {
-  for (const char *form : {"f32", "bf16", "i8", "i4", "i4m"}) {
+  for (const char *form : {"f32", "bf16", "i8", "i4", "i4m", "f4", "f8"}) {
     uint64_t state = 9;
     const int64_t columns = 70, stride = strideOf(columns), rows = 7;
-    PackedWeight w = makeWeight(form, 90, columns, 64, form[0] == 'i' ? 16 : 32, state);
+    PackedWeight w = makeWeight(form, 90, columns, 64, !plainForm(form) ? 16 : 32, state);
     std::string type =
         std::string("!llm.weight<90x70, ") + form + ", tile = 64, panel = " + std::to_string(w.panel) + ">";
     for (const Way &way : runnableWays()) {
@@ -163,7 +163,12 @@ TEST(RowTask, GatherDequantizes) {
           float expected;
           if (w.values.empty()) {
             size_t group = static_cast<size_t>(n * w.groups() + k / 32);
-            expected = static_cast<float>(w.codes[static_cast<size_t>(n * w.groups() * 32 + k)]) * w.scales[group];
+            bool second = w.form == "f4" && k % 32 >= 16;
+            expected = static_cast<float>(w.codes[static_cast<size_t>(n * w.groups() * 32 + k)]) *
+                       (second ? w.minima : w.scales)[group];
+            if (w.form == "f8")
+              expected = fromF8E4M3(static_cast<uint8_t>(w.codes[static_cast<size_t>(n * w.groups() * 32 + k)])) *
+                         w.scales[group];
             if (w.form == "i4m")
               expected += w.minima[group];
           } else {
