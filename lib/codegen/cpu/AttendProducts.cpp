@@ -72,8 +72,6 @@ void AttendProducts::storeProbabilities(Value probabilities, Value row, int64_t 
 
 void AttendProducts::fetch(Value half, int64_t bytes) {
   constexpr int64_t streamBytes = 4096, lines = 16;
-  if (k.target.prefetchBytes == 0)
-    return;
   for (int64_t start = 0; start < bytes; start += streamBytes)
     for (int64_t line = 0; line < lines; ++line)
       k.prefetch(half, start + line * kLine, KernelBuilder::Cache::Second);
