@@ -5,12 +5,6 @@
 using namespace mlir;
 using namespace llmc;
 
-namespace {
-
-bool isRows(Value value) { return isa<RankedTensorType>(value.getType()); }
-
-} // namespace
-
 LogicalResult FunctionTasks::convertCollective(Operation &op) {
   auto input = [&](Value value) { return value ? buffers_.at(TaskGrouping::root(value)) : Value(); };
   OpBuilder &b = launches_;
@@ -50,7 +44,7 @@ std::optional<tile::Space> FunctionTasks::spaceFromOperands(Value value) {
     return tile::Space::Rows;
   bool begins = true;
   for (Value operand : op->getOperands()) {
-    if (!isRows(operand))
+    if (!llm::isRows(operand))
       continue;
     begins = false;
     if (std::optional<tile::Space> space = spaceFromOperands(operand))
@@ -67,11 +61,11 @@ std::optional<tile::Space> FunctionTasks::spaceFromUsers(Value value) {
     if (isa<llm::SelectRowsOp, func::CallOp>(user))
       return tile::Space::Rows;
     for (Value operand : user->getOperands())
-      if (isRows(operand))
+      if (llm::isRows(operand))
         if (std::optional<tile::Space> space = spaceFromOperands(operand))
           return space;
     for (Value result : user->getResults())
-      if (isRows(result))
+      if (llm::isRows(result))
         if (std::optional<tile::Space> space = spaceFromUsers(result))
           return space;
   }

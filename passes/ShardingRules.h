@@ -47,9 +47,6 @@ private:
   llvm::SetVector<mlir::Operation *> wholeRows_;
 };
 
-/// Activations, not weights or state.
-inline bool isRows(mlir::Value value) { return llvm::isa<mlir::RankedTensorType>(value.getType()); }
-
 /// Whether an operation is linear in its rows, so that it may run before terms of ranks are added up; `isSum` tells its
 /// operands that are such terms.
 bool takesSums(mlir::Operation *op, llvm::function_ref<bool(mlir::Value)> isSum);

@@ -4,6 +4,8 @@
 
 namespace llmc::llm {
 
+/// Whether a value is activations, not a weight or state.
+inline bool isRows(mlir::Value value) { return llvm::isa<mlir::RankedTensorType>(value.getType()); }
 /// Size of the last dimension of an activation.
 int64_t channelsOf(mlir::Type type);
 /// Elements of one row (token) of an activation.
