@@ -53,9 +53,8 @@ struct ArtifactOptions {
 // continued or not.
 Status writeArtifact(const ArtifactContents &contents, const std::string &outputFolder);
 
-// The same for all ranks of `grid`, by their number. Their manifests are completed here (`rank` but for
-// what its program exchanges, which is the caller's). Files of several ranks that hold the same bytes, the program too, are stored
-// once.
+// The same for all ranks of `grid`, by their number. Their manifests are completed here (`rank` but for what its program
+// exchanges, which is the caller's). Files of several ranks that hold the same bytes, the program too, are stored once.
 Status writeArtifact(std::span<ArtifactContents> ranks, RankGrid grid, const std::string &outputFolder,
                      const ArtifactOptions &options = {});
 

@@ -270,10 +270,6 @@ bool movePartOfFloat8(const uint8_t *row, int64_t group, int64_t values, GroupTa
   return fits;
 }
 
-bool moveFloat8(const uint8_t *row, int64_t group, GroupTarget target) {
-  return movePartOfFloat8(row, group, 32, target);
-}
-
 bool moveCodesToI8(const uint8_t *row, int64_t group, GroupTarget target) {
   CodedGroup coded = codedGroup(row, group);
   storeSignedCodes(coded.codes, target);
@@ -338,7 +334,7 @@ constexpr BlockCodec codecs[] = {
     {TensorType::CodesMxfp4, WeightForm::F4, true, moveFloatsToF4},
     {TensorType::CodesMxfp4, WeightForm::I8, true, moveCodesToI8},
     {TensorType::CodesNvfp4, WeightForm::F4, false, moveFloatsToF4},
-    {TensorType::CodesFp8, WeightForm::F8, true, moveFloat8, movePartOfFloat8},
+    {TensorType::CodesFp8, WeightForm::F8, true, nullptr, movePartOfFloat8},
     {TensorType::MXFP4, WeightForm::F4, true, moveMXFP4ToF4},
     {TensorType::NVFP4, WeightForm::F4, true, moveNVFP4ToF4},
     {TensorType::MXFP4, WeightForm::I8, true, moveMXFP4},

@@ -23,7 +23,7 @@ struct BlockCodec {
   // Moves group `group` of a stored row, 32 values. False when a number does not fit: a scale or minimum f16, or it is
   // not finite.
   bool (*moveGroup)(const uint8_t *row, int64_t group, GroupTarget target);
-  // Of a group with fewer values, for types without blocks; those past the end stay as they are.
+  // In its place for types without blocks: of a group that may have fewer values. Those past the end stay as they are.
   bool (*movePart)(const uint8_t *row, int64_t group, int64_t values, GroupTarget target) = nullptr;
 };
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 namespace llmc {
 namespace {
@@ -271,42 +272,47 @@ bool quantizeI4M(const LaneGroup &values, uint8_t *block, int64_t group) {
 
 namespace {
 
-// The code of the 4-bit float nearest to `value`, ties to the smaller magnitude.
+// The code of the 4-bit float of which `value` is twice the value; ties to the smaller magnitude.
 uint8_t nearestFloat4(float value) {
   uint8_t best = 0;
   for (uint8_t code = 1; code < 8; ++code)
-    if (std::fabs(std::fabs(value) - 0.5f * twiceE2M1[code]) < std::fabs(std::fabs(value) - 0.5f * twiceE2M1[best]))
+    if (std::fabs(std::fabs(value) - twiceE2M1[code]) < std::fabs(std::fabs(value) - twiceE2M1[best]))
       best = code;
   return best != 0 && value < 0.0f ? best + 8 : best;
 }
 
-struct HalfGroup {
-  float scale; // of twice the values
-  uint8_t codes[16];
-};
-
-// Sum of the squared errors with this scale, and the codes.
-double roundToFloat4(const float *values, float scale, HalfGroup &half) {
-  half.scale = scale;
-  double error = 0;
-  for (int k = 0; k < 16; ++k) {
-    half.codes[k] = scale != 0.0f ? nearestFloat4(values[k] / (2.0f * scale)) : 0;
-    double difference = static_cast<double>(twiceE2M1[half.codes[k]] * scale) - values[k];
-    error += difference * difference;
-  }
-  return error;
+// The code of the 8-bit float nearest to `value`, ties to even; 448 and more are the largest.
+uint8_t nearestFloat8(float value) {
+  float magnitude = std::fabs(value);
+  uint32_t bits = std::bit_cast<uint32_t>(magnitude), code;
+  if (magnitude < 0x1p-6f) // subnormals are steps of 2^-9
+    code = static_cast<uint32_t>(roundToInteger(magnitude * 0x1p9f));
+  else
+    code = ((bits + 0x7FFFF + ((bits >> 20) & 1)) >> 20) - ((127 - 7) << 3);
+  return static_cast<uint8_t>(std::min(code, 0x7Eu) | (value < 0.0f ? 0x80 : 0));
 }
 
-HalfGroup searchHalf(const float *values) {
-  float largest = 0;
-  for (int k = 0; k < 16; ++k)
-    largest = std::max(largest, std::fabs(values[k]));
-  HalfGroup best;
-  double least = roundToFloat4(values, roundedToHalf(largest / twiceE2M1[7]), best);
-  for (int code = 6; code > 0; --code) {
-    HalfGroup tried;
-    double error = roundToFloat4(values, roundedToHalf(largest / twiceE2M1[code]), tried);
-    if (std::isfinite(tried.scale) && error < least) {
+// Values of one scale as codes of floats.
+struct FloatCodes {
+  float scale = std::numeric_limits<float>::infinity(); // where none is finite
+  uint8_t codes[valuesPerGroup];
+};
+
+// With the one of `scales` that has the smallest sum of error^2, the first of equals. `valueOf` gives what a code says
+// before it is scaled.
+template <typename Nearest, typename ValueOf>
+FloatCodes searchScale(std::span<const float> values, std::span<const float> scales, Nearest nearest, ValueOf valueOf) {
+  FloatCodes best;
+  double least = std::numeric_limits<double>::infinity();
+  for (float scale : scales) {
+    FloatCodes tried{scale, {}};
+    double error = 0; // not a number where the scale is not finite
+    for (size_t k = 0; k < values.size(); ++k) {
+      tried.codes[k] = scale != 0.0f ? nearest(values[k] / scale) : 0;
+      double difference = static_cast<double>(valueOf(tried.codes[k]) * scale) - values[k];
+      error += difference * difference;
+    }
+    if (error < least) {
       least = error;
       best = tried;
     }
@@ -322,10 +328,14 @@ bool quantizeF4(const LaneGroup &values, uint8_t *block, int64_t group) {
   uint8_t codes[valuesPerGroup][lanes] = {};
   for (int l = 0; l < lanes && fits; ++l)
     for (int half = 0; half < 2; ++half) {
-      float column[16];
-      for (int k = 0; k < 16; ++k)
+      float column[16], largest = 0, scales[7];
+      for (int k = 0; k < 16; ++k) {
         column[k] = values.w[16 * half + k][l];
-      HalfGroup found = searchHalf(column);
+        largest = std::max(largest, std::fabs(column[k]));
+      }
+      for (int i = 0; i < 7; ++i)
+        scales[i] = roundedToHalf(largest / twiceE2M1[7 - i]);
+      FloatCodes found = searchScale(column, scales, nearestFloat4, [](uint8_t code) { return twiceE2M1[code]; });
       for (int k = 0; k < 16; ++k)
         codes[16 * half + k][l] = found.codes[k];
       uint16_t scale = f16FromF32(found.scale);
@@ -337,59 +347,21 @@ bool quantizeF4(const LaneGroup &values, uint8_t *block, int64_t group) {
   return fits;
 }
 
-namespace {
-
-// The code of the 8-bit float nearest to `value`, ties to even; 448 and more are the largest.
-uint8_t nearestFloat8(float value) {
-  float magnitude = std::fabs(value);
-  uint32_t bits = std::bit_cast<uint32_t>(magnitude), code;
-  if (magnitude < 0x1p-6f) // subnormals are steps of 2^-9
-    code = static_cast<uint32_t>(roundToInteger(magnitude * 0x1p9f));
-  else
-    code = ((bits + 0x7FFFF + ((bits >> 20) & 1)) >> 20) - ((127 - 7) << 3);
-  return static_cast<uint8_t>(std::min(code, 0x7Eu) | (value < 0.0f ? 0x80 : 0));
-}
-
-struct Float8Group {
-  float scale;
-  uint8_t codes[valuesPerGroup];
-};
-
-double roundToFloat8(const float *values, float scale, Float8Group &group) {
-  group.scale = scale;
-  double error = 0;
-  for (int k = 0; k < valuesPerGroup; ++k) {
-    group.codes[k] = scale != 0.0f ? nearestFloat8(values[k] / scale) : 0;
-    double difference = static_cast<double>(fromF8E4M3(group.codes[k]) * scale) - values[k];
-    error += difference * difference;
-  }
-  return error;
-}
-
-} // namespace
-
 bool quantizeF8(const LaneGroup &values, uint8_t *block, int64_t group) {
   LaneFloats extreme;
   if (!extremes(values, extreme))
     return false;
   for (int l = 0; l < lanes; ++l) {
-    float column[valuesPerGroup];
+    float column[valuesPerGroup], scales[8];
     for (int k = 0; k < valuesPerGroup; ++k)
       column[k] = values.w[k][l];
-    Float8Group best;
-    double least = std::numeric_limits<double>::infinity();
-    for (uint8_t code = 0x7E; code >= 0x77; --code) {
-      Float8Group tried;
-      double error = roundToFloat8(column, std::fabs(extreme[l]) / fromF8E4M3(code), tried);
-      if (error < least) {
-        least = error;
-        best = tried;
-      }
-    }
+    for (int i = 0; i < 8; ++i)
+      scales[i] = std::fabs(extreme[l]) / fromF8E4M3(static_cast<uint8_t>(0x7E - i));
+    FloatCodes found = searchScale(column, scales, nearestFloat8, fromF8E4M3);
     GroupTarget target = groupTarget(block, WeightForm::F8, group, l);
     for (int k = 0; k < valuesPerGroup; ++k)
-      target.codes[lanesPerBlock * k] = best.codes[k];
-    std::memcpy(target.scale, &best.scale, 4);
+      target.codes[lanesPerBlock * k] = found.codes[k];
+    std::memcpy(target.scale, &found.scale, 4);
   }
   return true;
 }
